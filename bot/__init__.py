@@ -1,0 +1,1 @@
+"""The conversation: commands, neutral answers, renderers and surfaces over ``engine``."""

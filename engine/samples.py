@@ -1,0 +1,129 @@
+"""Readings in memory: raw series as a source gives them, and the column layout rules are evaluated on.
+
+A `Frame` holds n entities; each signal is one `Column` in compressed sparse rows: the samples of
+entity i are ``ts[offsets[i]:offsets[i+1]]`` and ``values[offsets[i]:offsets[i+1]]``, times
+ascending, no NaN. This lets numpy evaluate a condition for thousands of entities at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from engine.model import Entity
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+# Prometheus looks back five minutes for the newest sample of a series (--query.lookback-delta).
+LOOKBACK_S = 300.0
+
+
+@dataclass(slots=True)
+class RawSeries:
+    """One series as found: metric name, labels without ``__name__``, times (s) and values.
+
+    ``timed`` is False when the source gave no timestamps; ``ts`` is then all zero.
+    """
+
+    name: str
+    labels: Mapping[str, str]
+    ts: Floats
+    values: Floats
+    timed: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Matcher:
+    """A label matcher, as in PromQL. ``op`` is one of ``=``, ``!=``, ``=~``, ``!~`` (RE2, anchored)."""
+
+    label: str
+    op: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which series to fetch: any of the metric names, all of the matchers, the last window_s seconds."""
+
+    names: tuple[str, ...]
+    matchers: tuple[Matcher, ...] = ()
+    window_s: float = 900.0
+
+
+@dataclass(slots=True)
+class Batch:
+    """What a source answered to one wave of selections."""
+
+    series: list[RawSeries]
+    at: float | None
+    queries: int
+    warnings: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Column:
+    """All samples of one signal for all entities of a frame (see module docstring)."""
+
+    ts: Floats
+    values: Floats
+    offsets: Ints
+
+
+@dataclass(slots=True)
+class Dropped:
+    """Samples that were no readings: how many, and why (``INT64_BLANK``, ``out of range`` …)."""
+
+    counts: dict[str, int] = field(default_factory=dict)
+    example: float | None = None
+
+
+@dataclass(slots=True)
+class Origin:
+    """Where a signal of an entity was found, so that a query can be shown: name and matchers."""
+
+    name: str
+    matchers: tuple[Matcher, ...]
+    scale: float = 1.0
+
+
+@dataclass(slots=True)
+class Frame:
+    """Readings of n entities, ready for evaluation.
+
+    Attributes:
+        entities: the n entities, in a fixed order.
+        at: the moment judged (Unix seconds), 0.0 for sources without timestamps.
+        timed: False if samples have no times: then only values count.
+        columns: signal id to `Column`; a signal that no entity has is absent.
+        attrs: ``gpu.*`` facts by name, float64[n], NaN where not known.
+        host: int64[n], entities with the same number share a host; -1 if the host is not known.
+        dropped: (signal, entity index) to what was thrown away.
+        origins: (signal, entity index) to where it was found.
+        window_s: the window fetched (s).
+    """
+
+    entities: Sequence[Entity]
+    at: float
+    timed: bool
+    columns: dict[str, Column]
+    attrs: dict[str, Floats]
+    host: Ints
+    dropped: dict[tuple[str, int], Dropped] = field(default_factory=dict)
+    origins: dict[tuple[str, int], Origin] = field(default_factory=dict)
+    window_s: float = 900.0
+
+    def __len__(self) -> int:
+        return len(self.entities)
+
+    def samples(self, signal: str, i: int) -> tuple[Floats, Floats]:
+        """Return (times, values) of one signal of entity i; both empty if there is no reading."""
+        column = self.columns.get(signal)
+        if column is None:
+            empty = np.empty(0)
+            return empty, empty
+        lo, hi = column.offsets[i], column.offsets[i + 1]
+        return column.ts[lo:hi], column.values[lo:hi]
