@@ -1,0 +1,242 @@
+"""What knowledge and rules look like once loaded: plain, frozen, free of YAML.
+
+Third-party imports are kept out, so that ``gpuwhy decode`` starts fast. Every class mirrors one
+kind of YAML entry; ``engine.catalogue.schema`` holds the validation.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from engine.model import Class, Confidence, Severity
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where something was written: file (relative to its root), line and column from 1."""
+
+    file: str
+    line: int
+    column: int
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}:{self.column}"
+
+
+@dataclass(frozen=True, slots=True)
+class CauseInfo:
+    """An entry of the taxonomy: the permanent id of a cause, its class, scope and meaning."""
+
+    id: str
+    class_: Class
+    scope: str
+    title: str
+    is_: str
+
+
+@dataclass(frozen=True, slots=True)
+class Spelling:
+    """One metric name under which a signal is found. canonical value = reading * scale."""
+
+    name: str
+    unit: str
+    scale: float = 1.0
+    match: Mapping[str, str] = field(default_factory=dict)
+    exporter: str = "dcgm-exporter"
+    vendor: str = "nvidia"
+    since: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Signal:
+    """A quantity under the product's own name, with unit, range and spellings."""
+
+    id: str
+    title: str
+    unit: str
+    kind: str
+    scope: str
+    spellings: tuple[Spelling, ...]
+    low: float | None = None
+    high: float | None = None
+    core: bool = False
+    bits: str | None = None
+    field: int | None = None
+    default_exported: bool = False
+    export: str = ""
+    source: tuple[str, ...] = ()
+    status: str = "single"
+
+
+@dataclass(frozen=True)
+class GpuModel:
+    """A GPU product: which ``modelName`` values mean it, and its limits (units in the names)."""
+
+    id: str
+    title: str
+    match: tuple[str, ...]
+    pattern: str
+    vendor: str
+    architecture: str
+    attrs: Mapping[str, float]
+    source: tuple[str, ...] = ()
+
+    @cached_property
+    def regex(self) -> re.Pattern[str]:
+        """The anchored pattern for model names."""
+        return re.compile(self.pattern)
+
+
+@dataclass(frozen=True, slots=True)
+class RuleTest:
+    """A test that sits in a rule file. ``given`` keeps the YAML values (see the rule format)."""
+
+    name: str
+    given: Mapping[str, Any]
+    expect: str
+    model: str | None = None
+    siblings: Mapping[str, Any] | None = None
+    confidence: str | None = None
+    place: Place | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SymptomRule:
+    """Numbers become a word: a condition over signals that is true, false or unknown."""
+
+    id: str
+    title: str
+    version: int
+    status: str
+    scope: str
+    when: str
+    when_place: Place
+    threshold: str
+    hold_s: float = 0.0
+    references: tuple[str, ...] = ()
+    false_positives: tuple[str, ...] = ()
+    tests: tuple[RuleTest, ...] = ()
+    place: Place | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """One way in which a cause shows. References are symptom ids, or ``cause/ID``.
+
+    all: must be true; any: at least one true (if not empty); none: must be known to be false;
+    unless: must not be true (unknown does not block).
+    """
+
+    all: tuple[str, ...] = ()
+    any: tuple[str, ...] = ()
+    none: tuple[str, ...] = ()
+    unless: tuple[str, ...] = ()
+    confidence: Confidence = Confidence.POSSIBLE
+
+    @property
+    def refs(self) -> tuple[str, ...]:
+        """All references, in written order."""
+        return self.all + self.any + self.none + self.unless
+
+
+@dataclass(frozen=True, slots=True)
+class NextStep:
+    """A step template; placeholders are filled for the target."""
+
+    do: str
+    command: str | None = None
+    risk: str = "none"
+    capture: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AlternativeRule:
+    """A competing hypothesis and what tells it apart."""
+
+    cause: str
+    told_apart_by: str
+    command: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CauseRule:
+    """Words become a verdict: patterns of symptoms that mean a cause of the taxonomy."""
+
+    id: str
+    title: str
+    version: int
+    status: str
+    severity: Severity
+    patterns: tuple[Pattern, ...]
+    says: str
+    class_: Class
+    scope: str
+    explains: tuple[str, ...] = ()
+    effects: tuple[str, ...] = ()
+    against: tuple[str, ...] = ()
+    next: tuple[NextStep, ...] = ()
+    alternatives: tuple[AlternativeRule, ...] = ()
+    references: tuple[str, ...] = ()
+    false_positives: tuple[str, ...] = ()
+    tests: tuple[RuleTest, ...] = ()
+    place: Place | None = None
+
+    @property
+    def name(self) -> str:
+        """``id@version``, as shown in answers."""
+        return f"{self.id}@{self.version}"
+
+
+@dataclass(frozen=True)
+class Catalogue:
+    """All knowledge and rules that were loaded, and a hash of their content.
+
+    ``entries`` maps a concern (``xid``, ``dcgm_fields``, ``throttle_reasons`` …) to its entries by
+    id, each a plain mapping as in the YAML. ``spellings`` maps a metric name to the signals it
+    may be, ``bits`` a mask table to bit names and values.
+    """
+
+    hash: str
+    entries: Mapping[str, Mapping[str, Mapping[str, Any]]]
+    taxonomy: Mapping[str, CauseInfo]
+    signals: Mapping[str, Signal]
+    models: tuple[GpuModel, ...]
+    symptoms: Mapping[str, SymptomRule] = field(default_factory=dict)
+    causes: Mapping[str, CauseRule] = field(default_factory=dict)
+    origins: Mapping[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def spellings(self) -> dict[str, tuple[tuple[Signal, Spelling], ...]]:
+        """Metric name to every (signal, spelling) that it may be."""
+        found: dict[str, list[tuple[Signal, Spelling]]] = {}
+        for signal in self.signals.values():
+            for spelling in signal.spellings:
+                found.setdefault(spelling.name, []).append((signal, spelling))
+        return {name: tuple(pairs) for name, pairs in found.items()}
+
+    @cached_property
+    def bits(self) -> dict[str, dict[str, int]]:
+        """Mask table (``throttle_reasons``) to bit name to bit value."""
+        tables = {s.bits for s in self.signals.values() if s.bits}
+        return {
+            table: {str(e["id"]): int(e["bit"]) for e in self.entries.get(table, {}).values()}
+            for table in sorted(tables)
+        }
+
+    def xids(self, cause: str) -> frozenset[int]:
+        """Return the XID numbers whose knowledge entry maps to a cause of the taxonomy."""
+        entries = self.entries.get("xid", {}).values()
+        return frozenset(int(e["id"]) for e in entries if e.get("taxonomy") == cause)
+
+    def model_for(self, name: str | None) -> GpuModel | None:
+        """Return the GPU model that an exporter's ``modelName`` means, exact names first."""
+        if not name:
+            return None
+        for model in self.models:
+            if name in model.match:
+                return model
+        return next((m for m in self.models if m.regex.fullmatch(name)), None)
