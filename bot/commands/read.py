@@ -1,0 +1,213 @@
+"""``read``: say what pasted text or files show."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from bot.answer import (
+    Answer,
+    Block,
+    Bullet,
+    Bullets,
+    Heading,
+    Level,
+    Line,
+    Note,
+    NoteKind,
+    Span,
+    Text,
+    Tone,
+    bullets,
+    code,
+    line,
+    muted,
+    strong,
+)
+from bot.commands import parts
+from bot.commands.decode import words
+from bot.quantities import count, some
+from engine.errors import GpuwhyError, InputError
+from engine.model import Class, Entity, Finding, Kind, Read, Unknown, to_json
+
+if TYPE_CHECKING:
+    from engine.catalogue.types import Catalogue
+    from engine.readers import Diagnose
+
+_LAST = (Class.BENIGN, Class.BLIND)
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """One thing to read: how to name it, and the file or the chunks of bytes."""
+
+    name: str
+    source: Path | Iterable[bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What one input shows."""
+
+    name: str
+    read: Read
+
+
+def run(
+    inputs: Sequence[Input], *, catalogue: Catalogue, diagnose: Diagnose | None = None
+) -> Answer:
+    """Read every input; one that cannot be read does not stop the others.
+
+    Args:
+        inputs: what to read, in order.
+        catalogue: the knowledge.
+        diagnose: judges exporter text by the rules; None leaves that out.
+
+    Raises:
+        InputError: none of the inputs can be read.
+    """
+    from engine.readers import read  # noqa: PLC0415 - keeps the formatting free of the engine
+
+    found: list[Part] = []
+    errors: list[GpuwhyError] = []
+    for one in inputs:
+        try:
+            found.append(Part(one.name, read(one.source, catalogue, diagnose)))
+        except InputError as error:
+            errors.append(error)
+    if errors and not found:
+        raise errors[0]
+    late = frozenset(c.id for c in catalogue.taxonomy.values() if c.class_ in _LAST)
+    return answer(found, errors=errors, late=late)
+
+
+def answer(
+    found: Sequence[Part],
+    *,
+    errors: Sequence[GpuwhyError] = (),
+    late: frozenset[str] = frozenset(),
+) -> Answer:
+    """Return what was read as an answer.
+
+    Args:
+        found: one part an input, at least one.
+        errors: what could not be read.
+        late: causes that stand after all others, whatever input they come from.
+    """
+    reads = [part.read for part in found]
+    causes = sorted(_unique(c for r in reads for c in r.causes), key=lambda c: c in late)
+    return Answer(
+        title=_title(reads, causes),
+        blocks=tuple(_blocks(found, causes)),
+        data=_data(found, causes),
+        level=_level(reads),
+        errors=tuple(errors),
+    )
+
+
+def _data(found: Sequence[Part], causes: Sequence[str]) -> dict[str, Any]:
+    if len(found) == 1:
+        return dict(to_json(found[0].read))
+    reads = [part.read for part in found]
+    merged = Read(
+        kinds=_unique(k for r in reads for k in r.kinds),
+        findings=(),
+        causes=tuple(causes),
+        unread_lines=sum(r.unread_lines for r in reads),
+        errata=_unique(e for r in reads for e in r.errata),
+        diagnoses=tuple(d for r in reads for d in r.diagnoses),
+        notes=_unique(n for r in reads for n in r.notes),
+        unknown=_unknown(reads),
+    )
+    data = dict(to_json(merged))
+    data["findings"] = [
+        {**to_json(finding), "file": part.name} for part in found for finding in part.read.findings
+    ]
+    return data
+
+
+def _level(reads: Sequence[Read]) -> Level:
+    severities = [f.severity for r in reads for f in r.findings]
+    severities += [d.severity for r in reads for d in r.diagnoses]
+    levels = [parts.severity_level(s) for s in severities]
+    unread = any(not r.findings and not r.diagnoses and r.unread_lines for r in reads)
+    return max([*levels, Level.UNKNOWN if unread else Level.CLEAR])
+
+
+def _title(reads: Sequence[Read], causes: Sequence[str]) -> Line:
+    kinds = _unique(kind for r in reads for kind in r.kinds)
+    findings = sum(len(r.findings) + len(r.diagnoses) for r in reads)
+    unread = sum(r.unread_lines for r in reads)
+    if not kinds:
+        lines = f": {count(unread, 'line')} of no known kind" if unread else ": the input is empty"
+        return line(strong("Nothing recognised", Tone.WARNING), lines)
+    found = strong(count(findings, "finding") if findings else "No finding")
+    spans: list[Span | str] = [found, f" ({some(kinds)})"]
+    if causes:
+        spans += ["; cause: ", code(causes[0])]
+        if causes[1:]:
+            spans.append(f", then {some(causes[1:], 4)}")
+    return line(*spans)
+
+
+def _blocks(found: Sequence[Part], causes: Sequence[str]) -> Iterator[Block]:
+    for part in found:
+        if len(found) > 1:
+            yield Heading(line(part.name))
+        if part.read.findings:
+            yield Heading(line("Findings"), 2)
+            yield Bullets(tuple(_finding(f) for f in part.read.findings))
+        for diagnosis in part.read.diagnoses:
+            yield Heading(line(*parts.cause_line(diagnosis, None)))
+            yield from parts.diagnosis_blocks(diagnosis, diagnosis.entity, None)
+        for note in part.read.notes:
+            yield Note(NoteKind.INFO, line(note))
+        if part.read.unread_lines:
+            said = f"{count(part.read.unread_lines, 'line')} not recognised"
+            yield Note(NoteKind.INFO, line(said))
+    errata = _unique(e for part in found for e in part.read.errata)
+    if errata:
+        yield Heading(line("Often told otherwise"), 2)
+        yield bullets(line(erratum) for erratum in errata)
+    yield from parts.unseen_blocks(_unknown([part.read for part in found]))
+    if len(causes) > 1:
+        yield Text(line("Causes, best first: ", ", ".join(causes)))
+
+
+def _finding(finding: Finding) -> Bullet:
+    where = [finding.entity.name] if finding.entity and _named(finding.entity) else []
+    if finding.line is not None:
+        where.insert(0, f"line {finding.line}")
+    cause: list[Span | str] = [", ", code(finding.cause)] if finding.cause else []
+    head = line(
+        f"{', '.join(where)}: " if where else "",
+        finding.says,
+        " (",
+        parts.severity(finding.severity),
+        *cause,
+        ")",
+    )
+    under = []
+    if finding.action:
+        under.append(Bullet(line("do: ", finding.action)))
+    known = {k: v for k, v in finding.data.items() if v is not None and v not in ("", [], {})}
+    if known:
+        under.append(Bullet(line(muted(words(known)))))
+    if finding.sources:
+        under.append(Bullet(line(muted("sources: " + "; ".join(finding.sources)))))
+    return Bullet(head, tuple(under))
+
+
+def _named(entity: Entity) -> bool:
+    return entity.kind is not Kind.FLEET
+
+
+def _unknown(reads: Sequence[Read]) -> tuple[Unknown, ...]:
+    return _unique(gap for r in reads for gap in r.unknown)
+
+
+def _unique(items: Iterable[_T]) -> tuple[_T, ...]:
+    return tuple(dict.fromkeys(items))

@@ -1,0 +1,258 @@
+"""``rules``: list, show, test and lint the rules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from bot.answer import (
+    Align,
+    Answer,
+    Block,
+    Bullet,
+    Bullets,
+    Code,
+    Fields,
+    Heading,
+    Level,
+    Line,
+    Steps,
+    Table,
+    Text,
+    Tone,
+    bullets,
+    code,
+    line,
+    muted,
+    strong,
+)
+from bot.commands import parts
+from bot.quantities import count
+from engine.catalogue.nearest import did_you_mean
+from engine.errors import CatalogueError, Problem, UsageError
+from engine.model import Step, to_json
+from engine.units import duration
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from engine.catalogue.types import Catalogue, CauseRule, Pattern, SymptomRule
+    from engine.diagnosis.ruletest import RuleTestResult
+
+
+def list_rules(catalogue: Catalogue) -> Answer:
+    """Return every rule, causes first, each sorted by id."""
+    causes = sorted(catalogue.causes.values(), key=lambda rule: rule.id)
+    symptoms = sorted(catalogue.symptoms.values(), key=lambda rule: rule.id)
+    rows = [_cause_row(rule) for rule in causes] + [_symptom_row(rule) for rule in symptoms]
+    columns = ("kind", "id", "version", "status", "class", "scope", "severity", "title")
+    head = f"{count(len(causes), 'cause')} and {count(len(symptoms), 'symptom')}"
+    return Answer(
+        title=line(strong(head), muted(f", rules {catalogue.hash}")),
+        blocks=(
+            Table(
+                columns=columns,
+                rows=tuple(tuple(line(cell) for cell in row) for row in rows),
+                align=tuple(Align.RIGHT if c == "version" else Align.LEFT for c in columns),
+            ),
+        ),
+        data={
+            "schema": "gpuwhy/rules-list/1",
+            "hash": catalogue.hash,
+            "rules": [
+                {**dict(zip(columns, row, strict=True)), "version": int(row[2])} for row in rows
+            ],
+        },
+    )
+
+
+def show(name: str, catalogue: Catalogue) -> Answer:
+    """Return one rule in full: what it asks for, where its numbers come from, what it leads to.
+
+    Raises:
+        UsageError: there is no such rule.
+    """
+    name = name.partition("@")[0].removeprefix("cause/")
+    if name in catalogue.causes:
+        cause = catalogue.causes[name]
+        return Answer(
+            title=line(strong(cause.title), " (", code(cause.name), ")"),
+            blocks=tuple(_cause_blocks(cause, catalogue)),
+            data={"schema": "gpuwhy/rules-show/1", "kind": "cause", **_jsonable(cause)},
+        )
+    if name in catalogue.symptoms:
+        symptom = catalogue.symptoms[name]
+        title = line(strong(symptom.title), " (", code(f"{symptom.id}@{symptom.version}"), ")")
+        return Answer(
+            title=title,
+            blocks=tuple(_symptom_blocks(symptom, catalogue)),
+            data={"schema": "gpuwhy/rules-show/1", "kind": "symptom", **_jsonable(symptom)},
+        )
+    known = (*catalogue.causes, *catalogue.symptoms)
+    hint = did_you_mean(name, known, otherwise="gpuwhy rules list names them all")
+    raise UsageError(f"no rule {name!r}", hint=hint, code="unknown_rule")
+
+
+def test(names: Sequence[str], catalogue: Catalogue) -> Answer:
+    """Run the tests of some rules, or of all if none is named.
+
+    A failed test makes the answer's level ``critical``.
+
+    Raises:
+        UsageError: there is no such rule.
+    """
+    from engine.diagnosis.ruletest import run_rule_tests  # noqa: PLC0415 - numpy
+
+    for name in names:
+        show(name, catalogue)
+    results = run_rule_tests(catalogue, ids=list(names) or None)
+    failed = [result for result in results if not result.ok]
+    return Answer(
+        title=_test_title(results, failed),
+        blocks=tuple(_failure_blocks(failed)),
+        data={
+            "schema": "gpuwhy/rules-test/1",
+            "passed": len(results) - len(failed),
+            "failed": len(failed),
+            "results": [to_json(result) for result in results],
+        },
+        level=Level.CRITICAL if failed else Level.CLEAR,
+    )
+
+
+def lint(overlays: Sequence[Path]) -> Answer:
+    """Check knowledge and rules, the site's overlays included; every problem is listed."""
+    from engine.catalogue.lint import lint as find_problems  # noqa: PLC0415 - yaml, pydantic
+
+    try:
+        problems = list(find_problems(overlays))
+    except CatalogueError as error:
+        problems = list(error.problems)
+    return lint_answer(problems)
+
+
+def lint_answer(problems: Sequence[Problem]) -> Answer:
+    """Return what the linter found as an answer; problems are also its error."""
+    found = sorted(problems)
+    tone = Tone.BAD if found else Tone.GOOD
+    head = count(len(found), "problem") if found else "No problems"
+    return Answer(
+        title=line(strong(head, tone), " in knowledge and rules"),
+        blocks=(Bullets(tuple(_problem(p) for p in found)),) if found else (),
+        data={"schema": "gpuwhy/rules-lint/1", "problems": [to_json(p) for p in found]},
+        level=Level.CRITICAL if found else Level.CLEAR,
+        errors=(CatalogueError(found),) if found else (),
+    )
+
+
+def _problem(problem: Problem) -> Bullet:
+    where = code(f"{problem.file}:{problem.line}:{problem.column}")
+    hint = f"; {problem.hint}" if problem.hint else ""
+    return Bullet(line(where, f": {problem.message}{hint}"))
+
+
+def _cause_row(rule: CauseRule) -> tuple[str, ...]:
+    return (
+        "cause",
+        rule.id,
+        str(rule.version),
+        rule.status,
+        str(rule.class_),
+        rule.scope,
+        str(rule.severity),
+        rule.title,
+    )
+
+
+def _symptom_row(rule: SymptomRule) -> tuple[str, ...]:
+    return ("symptom", rule.id, str(rule.version), rule.status, "", rule.scope, "", rule.title)
+
+
+def _cause_blocks(rule: CauseRule, catalogue: Catalogue) -> Iterator[Block]:
+    meaning = catalogue.taxonomy.get(rule.id)
+    if meaning:
+        yield Text(line(meaning.is_))
+    yield Fields(
+        (
+            ("class", line(str(rule.class_))),
+            ("scope", line(rule.scope)),
+            ("severity", line(parts.severity(rule.severity))),
+            ("status", line(rule.status)),
+            ("says", line(rule.says)),
+            ("file", line(str(rule.place or ""))),
+        )
+    )
+    yield Heading(line("Holds if any of these patterns does"), 2)
+    yield Bullets(tuple(_pattern(pattern) for pattern in rule.patterns))
+    for title, names in (
+        ("Explains", rule.explains),
+        ("Has these effects", rule.effects),
+        ("Speaks against it", rule.against),
+    ):
+        if names:
+            yield Heading(line(title), 2)
+            yield bullets(line(code(name)) for name in names)
+    if rule.next:
+        yield Heading(line("Next"), 2)
+        yield Steps(tuple(Step(s.do, s.command, risk=s.risk, capture=s.capture) for s in rule.next))
+    if rule.alternatives:
+        yield Heading(line("Could also be"), 2)
+        yield bullets(line(code(a.cause), f": {a.told_apart_by}") for a in rule.alternatives)
+    yield from _background(rule)
+
+
+def _symptom_blocks(rule: SymptomRule, catalogue: Catalogue) -> Iterator[Block]:
+    yield Code(rule.when, "python")
+    hold = duration(rule.hold_s) if rule.hold_s else "not required"
+    used = [c.id for c in catalogue.causes.values() if any(rule.id in p.refs for p in c.patterns)]
+    yield Fields(
+        (
+            ("scope", line(rule.scope)),
+            ("held for", line(hold)),
+            ("threshold", line(rule.threshold)),
+            ("status", line(rule.status)),
+            ("used by", line(", ".join(sorted(used)) or "no cause")),
+            ("file", line(str(rule.place or ""))),
+        )
+    )
+    yield from _background(rule)
+
+
+def _background(rule: CauseRule | SymptomRule) -> Iterator[Block]:
+    for title, texts in (
+        ("Known false positives", rule.false_positives),
+        ("References", rule.references),
+        ("Tests", tuple(f"{test.name}: {test.expect}" for test in rule.tests)),
+    ):
+        if texts:
+            yield Heading(line(title), 2)
+            yield bullets(line(text) for text in texts)
+
+
+def _pattern(pattern: Pattern) -> Bullet:
+    words = (
+        ("all of", pattern.all),
+        ("any of", pattern.any),
+        ("known to be false", pattern.none),
+        ("unless", pattern.unless),
+    )
+    said = "; ".join(f"{word} {', '.join(names)}" for word, names in words if names)
+    return Bullet(line(f"{pattern.confidence}: {said}"))
+
+
+def _test_title(results: Sequence[RuleTestResult], failed: Sequence[RuleTestResult]) -> Line:
+    rules = count(len({result.rule for result in results}), "rule")
+    if failed:
+        head = strong(f"{len(failed)} of {count(len(results), 'test')} failed", Tone.BAD)
+    else:
+        head = strong(f"{count(len(results), 'test')} passed", Tone.GOOD)
+    return line(head, f", {rules}")
+
+
+def _failure_blocks(failed: Sequence[RuleTestResult]) -> Iterator[Block]:
+    if failed:
+        yield bullets(line(code(r.rule), f", {r.test}: {r.message}") for r in failed)
+
+
+def _jsonable(rule: CauseRule | SymptomRule) -> dict[str, Any]:
+    return dict(to_json(rule))

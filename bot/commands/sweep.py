@@ -1,0 +1,151 @@
+"""``sweep``: find every sick entity, worst first, by root cause."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from bot.answer import (
+    Align,
+    Answer,
+    Block,
+    Bullet,
+    Bullets,
+    Heading,
+    Line,
+    Steps,
+    Table,
+    Text,
+    Tone,
+    code,
+    line,
+    strong,
+)
+from bot.commands import parts
+from bot.quantities import count, entities
+from bot.times import utc
+from engine.model import Incident, Step, Sweep, Verdict, to_json
+
+if TYPE_CHECKING:
+    from engine.diagnosis import Engine
+    from engine.samples import Matcher
+    from engine.sources.port import Source
+
+# Shown per incident; the rest is a `why` away.
+_EVIDENCE = 3
+_STEPS = 2
+_NOUNS = {"gpu": "GPU", "fabric": "fabric", "filesystem": "file system"}
+
+
+async def run(
+    *,
+    engine: Engine,
+    source: Source,
+    at: float | None,
+    window_s: float,
+    where: Sequence[Matcher] = (),
+) -> Answer:
+    """Look at everything that a source knows, or at what ``where`` selects.
+
+    Args:
+        engine: the rules to judge by.
+        source: where the readings come from.
+        at: the moment to judge (Unix seconds); None for the source's newest.
+        window_s: how far back to look (s).
+        where: label matchers that every series must fit.
+
+    Raises:
+        SourceError: the source does not answer.
+    """
+    return answer(await engine.sweep(source, at=at, window_s=window_s, where=tuple(where)))
+
+
+def answer(sweep: Sweep) -> Answer:
+    """Return the incidents of a sweep as an answer."""
+    unjudged = bool(sweep.unseen) or not any(sweep.checked.values())
+    verdict = Verdict.UNKNOWN if unjudged else Verdict.HEALTHY
+    return Answer(
+        title=_title(sweep),
+        blocks=tuple(_blocks(sweep)),
+        data=to_json(sweep),
+        level=parts.worst((i.diagnosis for i in sweep.incidents), verdict, notes=False),
+    )
+
+
+def _title(sweep: Sweep) -> Line:
+    when = "" if sweep.at is None else f" at {utc(sweep.at)}"
+    looked = _looked_at(sweep.checked)
+    if not looked:
+        return line(strong("Nothing could be checked", Tone.WARNING), f"{when}: no readings found")
+    if not sweep.incidents:
+        head = strong("No incident", Tone.WARNING if sweep.unseen else Tone.GOOD)
+        return line(head, f" among {looked}{when}", _without_verdict(sweep))
+    worst = max(sweep.incidents, key=lambda i: parts.severity_level(i.diagnosis.severity))
+    head = strong(count(len(sweep.incidents), "incident"), Tone.BAD)
+    said = line(head, f" among {looked}{when}", _without_verdict(sweep), "; worst: ")
+    return (*said, *parts.cause_line(worst.diagnosis, None))
+
+
+def _looked_at(checked: dict[str, int]) -> str:
+    return ", ".join(
+        count(amount, _NOUNS.get(kind, kind)) for kind, amount in checked.items() if amount
+    )
+
+
+def _without_verdict(sweep: Sweep) -> str:
+    return f", {len(sweep.unseen)} without a verdict" if sweep.unseen else ""
+
+
+def _blocks(sweep: Sweep) -> Iterator[Block]:
+    if sweep.incidents:
+        yield Text(line("Incidents, worst first"))
+        yield _table(sweep.incidents)
+    for number, incident in enumerate(sweep.incidents, 1):
+        head = parts.cause_line(incident.diagnosis, None)
+        yield Heading((*line(f"{number}. "), *head))
+        yield from _incident(incident, sweep.at)
+    yield from parts.warning_blocks(sweep.warnings)
+    if sweep.unseen:
+        yield Heading(line("No verdict for"), 2)
+        yield Bullets((Bullet(line(entities(sweep.unseen, 32))),))
+    yield from parts.unseen_blocks(sweep.unknown)
+    yield parts.about(_about(sweep))
+
+
+def _table(incidents: Sequence[Incident]) -> Table:
+    return Table(
+        columns=("#", "severity", "cause", "on", "members", "confidence"),
+        rows=tuple(
+            (
+                line(str(number)),
+                line(parts.severity(incident.diagnosis.severity)),
+                line(code(incident.diagnosis.cause)),
+                line(incident.diagnosis.entity.name),
+                line(str(len(incident.members))),
+                line(str(incident.diagnosis.confidence)),
+            )
+            for number, incident in enumerate(incidents, 1)
+        ),
+        align=(Align.RIGHT, Align.LEFT, Align.LEFT, Align.LEFT, Align.RIGHT, Align.LEFT),
+    )
+
+
+def _incident(incident: Incident, at: float | None) -> Iterator[Block]:
+    found = incident.diagnosis
+    yield Text(line(found.says))
+    if found.since is not None:
+        yield Text(parts.since_line(found.since, at))
+    if len(incident.members) > 1:
+        yield Text(line(f"Members ({len(incident.members)}): {entities(incident.members, 16)}"))
+    shown = found.evidence[:_EVIDENCE]
+    yield Bullets(tuple(parts.evidence(e, found.entity, query=False) for e in shown))
+    ask = Step(f"see all evidence for {found.entity.name}", f"gpuwhy why {found.entity.name}")
+    yield Steps((*found.next[:_STEPS], ask))
+
+
+def _about(sweep: Sweep) -> Iterator[tuple[str, Line]]:
+    verdicts = ", ".join(f"{n} {verdict}" for verdict, n in sweep.verdicts.items() if n)
+    if verdicts:
+        yield "verdicts", line(verdicts)
+    yield "window", line(parts.period(sweep.at, sweep.window_s))
+    yield from parts.engine_pairs(sweep.engine, sweep.queries, sweep.waves)

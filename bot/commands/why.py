@@ -1,0 +1,128 @@
+"""``why``: diagnose one target."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from bot.answer import Answer, Block, Heading, Line, Text, code, line, muted, strong
+from bot.commands import parts
+from bot.quantities import count, entities, some
+from engine.model import Entity, Kind, Verdict, Why, to_json
+
+if TYPE_CHECKING:
+    from engine.diagnosis import Engine
+    from engine.sources.port import Source
+
+
+async def run(
+    target: str, *, engine: Engine, source: Source, at: float | None, window_s: float
+) -> Answer:
+    """Diagnose a target.
+
+    Args:
+        target: a target as the user wrote it (see `engine.topology`).
+        engine: the rules to judge by.
+        source: where the readings come from.
+        at: the moment to judge (Unix seconds); None for the source's newest.
+        window_s: how far back to look (s).
+
+    Raises:
+        UsageError: the target is not understood or does not exist.
+        SourceError: the source does not answer.
+    """
+    found = await engine.why(target, source, at=at, window_s=window_s)
+    core = frozenset(s.id for s in engine.catalogue.signals.values() if s.core)
+    return answer(found, core)
+
+
+def answer(why: Why, core: frozenset[str] = frozenset()) -> Answer:
+    """Return a diagnosis as an answer; ``core`` are the signals that a verdict needs."""
+    return Answer(
+        title=_title(why, core),
+        blocks=tuple(_blocks(why)),
+        data=to_json(why),
+        level=parts.worst(why.diagnoses, why.verdict, notes=bool(why.notes)),
+    )
+
+
+def _title(why: Why, core: frozenset[str]) -> Line:
+    name = why.target.name
+    tone = parts.VERDICT_TONE[why.verdict]
+    when = parts.period(why.at, why.window_s)
+    match why.verdict:
+        case Verdict.DEGRADED:
+            first, *others = why.diagnoses
+            more = f"; {count(len(others), 'more cause')} below" if others else ""
+            head = line(strong(name), " is ", strong("degraded", tone), ": ")
+            return (*head, *parts.cause_line(first, why.target), *line(more))
+        case Verdict.HEALTHY:
+            return line(strong(name), " is ", strong("healthy", tone), f" {when}: {_checked(why)}")
+        case Verdict.IDLE:
+            return line(
+                strong(name), " is ", strong("idle", tone), f" {when}: no work, {_checked(why)}"
+            )
+        case _:
+            reason = _no_verdict(why, core)
+            return line(
+                strong(name), " has no verdict", strong(" (unknown)", tone), f" {when}: {reason}"
+            )
+
+
+def _checked(why: Why) -> str:
+    said = f"none of the {why.coverage.checked} causes that could be checked holds"
+    missing = parts.needs(why.unknown)
+    if not why.coverage.unseen and not missing:
+        return f"{said}, and none is left out"
+    left = f"; {why.coverage.unseen} could not be checked"
+    return said + left + (f" (not seen: {some(missing)})" if missing else "")
+
+
+def _no_verdict(why: Why, core: frozenset[str]) -> str:
+    gaps = [gap for gap in why.unknown if gap.needs in core] or list(why.unknown)
+    reasons: dict[str, list[str]] = {}
+    for gap in gaps:
+        names = reasons.setdefault(gap.why, [])
+        if gap.needs and gap.needs not in names:
+            names.append(gap.needs)
+    if not reasons:
+        return "nothing was found that tells how it is"
+    return "; ".join(f"{some(names, 4)} {why}".strip() for why, names in reasons.items())
+
+
+def _blocks(why: Why) -> Iterator[Block]:
+    for number, diagnosis in enumerate(why.diagnoses):
+        if number:
+            yield Heading(line("Also: ", *parts.cause_line(diagnosis, why.target)))
+        yield from parts.diagnosis_blocks(diagnosis, why.target, why.at)
+    for note in why.notes:
+        yield Heading(line("Worth knowing: ", *parts.cause_line(note, why.target)))
+        yield from parts.diagnosis_blocks(note, why.target, why.at)
+    if why.verdict is Verdict.DEGRADED and not why.unknown:
+        yield Text(line("Every reading that the rules ask for was there."))
+    yield from parts.warning_blocks(why.warnings)
+    yield from parts.unseen_blocks(why.unknown)
+    yield parts.about(_about(why))
+
+
+def _about(why: Why) -> Iterator[tuple[str, Line]]:
+    yield "target", _described(why.target)
+    if why.members:
+        yield "looked at", line(f"{len(why.members)}: {entities(why.members)}")
+    yield "window", line(parts.period(why.at, why.window_s))
+    seen = why.coverage
+    said = f"{seen.checked} of {count(seen.rules, 'cause')} checked, {seen.fired} found"
+    yield "coverage", line(f"{said}, {seen.unseen} could not be seen")
+    yield from parts.engine_pairs(why.engine, why.queries, why.waves)
+
+
+def _described(target: Entity) -> Line:
+    facts = [target.model, target.uuid, target.pci, target.mig]
+    if target.kind is not Kind.JOB and target.job:
+        facts.append(f"job {target.job}")
+    if target.kind is not Kind.POD and target.pod:
+        facts.append(f"pod {target.namespace or ''}/{target.pod}")
+    if target.cluster:
+        facts.append(f"cluster {target.cluster}")
+    known = [fact for fact in facts if fact]
+    return line(code(target.name), muted("".join(f", {fact}" for fact in known)))

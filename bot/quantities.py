@@ -1,0 +1,44 @@
+"""Readings and lists as people read them; units are written by `engine.units`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from engine import units
+from engine.model import Entity, Number
+
+_SHOWN = 8
+
+
+def quantity(value: Number, unit: str = "") -> str:
+    """Return a value of evidence with its unit: ``88 °C``, ``0x88 (136)``, ``no reading``."""
+    if value is None:
+        return "no reading"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, str):
+        return value
+    if not math.isfinite(value):
+        return "no reading"
+    written = units.quantity(value, unit)
+    return f"{written} ({int(value)})" if unit == "bitmask" else written
+
+
+def count(amount: int, noun: str, plural: str = "") -> str:
+    """Return ``1 GPU`` or ``8 GPUs``."""
+    return f"{amount} {noun}" if amount == 1 else f"{amount} {plural or noun + 's'}"
+
+
+def some(names: Iterable[str], most: int = _SHOWN) -> str:
+    """Return names as a list, the first ``most`` of them, and how many more there are."""
+    found = list(names)
+    more = len(found) - most
+    if more <= 0:
+        return ", ".join(found)
+    return f"{', '.join(found[:most])} and {more} more"
+
+
+def entities(members: Iterable[Entity], most: int = _SHOWN) -> str:
+    """Return the names of entities as a list (see `some`)."""
+    return some((entity.name for entity in members), most)

@@ -1,0 +1,115 @@
+"""From options and settings to what commands work on: a catalogue, a source, a window."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from bot import config
+from engine.errors import UsageError
+
+if TYPE_CHECKING:
+    from bot.settings import Prometheus, Settings
+    from bot.surfaces.cli.options import Common, SourceOptions
+    from engine.diagnosis import Engine
+    from engine.sources.port import Source
+
+OnProgress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """What a diagnosis needs."""
+
+    engine: Engine
+    settings: Settings
+    source: Source
+
+
+def overlays(common: Common) -> tuple[Path, ...]:
+    """Return the overlay folders, configured ones first."""
+    return (*config.overlays(common.config, os.environ), *common.overlay)
+
+
+def prepare(common: Common, options: SourceOptions, on_progress: OnProgress) -> Setup:
+    """Read the settings, choose the source and load the rules.
+
+    Raises:
+        UsageError: no source, or more than one; or the configuration is wrong.
+        CatalogueError: knowledge or rules do not load.
+    """
+    settings = config.load(common.config, os.environ)
+    source = open_source(options, settings, on_progress)
+    return Setup(make_engine((*settings.overlays, *common.overlay)), settings, source)
+
+
+def make_engine(folders: tuple[Path, ...]) -> Engine:
+    """Load knowledge and rules, and compile them."""
+    from engine.catalogue import load_catalogue  # noqa: PLC0415 - heavy, decode does without
+    from engine.diagnosis import Engine  # noqa: PLC0415
+
+    return Engine(load_catalogue(folders))
+
+
+def open_source(options: SourceOptions, settings: Settings, on_progress: OnProgress) -> Source:
+    """Return the one source that options and settings name; nothing is contacted yet."""
+    given = {
+        "--prometheus": options.prometheus,
+        "--metrics": options.metrics,
+        "--scrape": options.scrape,
+    }
+    named = [name for name, value in given.items() if value]
+    if len(named) > 1:
+        raise UsageError(f"{' and '.join(named)} were both given", hint="give one source")
+    if options.metrics:
+        from engine.sources.exposition import FileSource  # noqa: PLC0415 - numpy
+
+        return FileSource(options.metrics, on_progress)
+    if options.scrape:
+        from engine.sources.scrape import ScrapeSource  # noqa: PLC0415 - aiohttp
+
+        return ScrapeSource(options.scrape, on_progress=on_progress)
+    url = options.prometheus or settings.prometheus.url
+    if url:
+        return _prometheus(url, settings.prometheus)
+    raise UsageError(
+        "no source of readings",
+        hint="give --prometheus URL, --metrics FILE or --scrape URL, or set GPUWHY_PROMETHEUS_URL",
+        code="no_source",
+    )
+
+
+def _prometheus(url: str, settings: Prometheus) -> Source:
+    from engine.sources.prometheus import PrometheusConfig, PrometheusSource  # noqa: PLC0415
+
+    # Credentials belong to the server they were configured for; another one must not see them.
+    trusted = settings.url is None or _origin(url) == _origin(settings.url)
+    secrets = (settings.bearer_token, settings.password)
+    token, password = (s.get_secret_value() if s and trusted else None for s in secrets)
+    return PrometheusSource(
+        PrometheusConfig(
+            url=url,
+            bearer_token=token,
+            username=settings.username if trusted else None,
+            password=password,
+            cert=_text(settings.cert) if trusted else None,
+            key=_text(settings.key) if trusted else None,
+            ca=_text(settings.ca),
+            headers=settings.headers if trusted else {},
+            timeout_s=settings.timeout,
+            verify=settings.verify,
+        )
+    )
+
+
+def _text(path: Path | None) -> str | None:
+    return None if path is None else str(path)
+
+
+def _origin(url: str) -> tuple[str, str]:
+    parts = urlsplit(url if "//" in url else f"http://{url}")
+    return parts.scheme, parts.netloc.rpartition("@")[2]

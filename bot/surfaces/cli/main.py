@@ -1,0 +1,93 @@
+"""The ``gpuwhy`` command: runs a subcommand and turns every outcome into an exit status.
+
+0 answered, 1 answered and ``--fail-on`` was met, 2 wrong usage or unreadable input, 3 the source
+could not be reached, 70 an error in gpuwhy itself, 130 interrupted, 141 the reader of the output
+went away.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+
+import click
+
+from bot.surfaces.cli.group import LazyGroup
+from engine import __version__
+from engine.errors import GpuwhyError, UsageError
+
+INTERNAL_ERROR = 70
+INTERRUPTED = 130
+PIPE_CLOSED = 141
+
+
+@click.group(
+    cls=LazyGroup,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.version_option(__version__, prog_name="gpuwhy", message="%(prog)s %(version)s")
+@click.pass_context
+def root(context: click.Context) -> None:
+    """Ask why a GPU is slow; get the root cause, the proof and the next command.
+
+    Start with: gpuwhy demo
+    """
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help())
+
+
+def main() -> None:
+    """Run the command line of this process and exit."""
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command line and return its exit status; nothing is raised."""
+    as_json = "--json" in _before_separator(arguments)
+    try:
+        status = root.main(list(arguments), prog_name="gpuwhy", standalone_mode=False)
+        sys.stdout.flush()
+    except GpuwhyError as error:
+        return _failed(error, as_json)
+    except click.ClickException as error:
+        return _failed(_wrong_usage(error), as_json)
+    except (KeyboardInterrupt, click.Abort):
+        return INTERRUPTED
+    except BrokenPipeError:
+        # What is still buffered must not be tried again when the interpreter closes stdout.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return PIPE_CLOSED
+    except Exception as error:  # noqa: BLE001 - the last stop: a user never sees a traceback unasked
+        return _broken(error, as_json)
+    return status if isinstance(status, int) else 0
+
+
+def _before_separator(arguments: Sequence[str]) -> Sequence[str]:
+    return arguments[: arguments.index("--")] if "--" in arguments else arguments
+
+
+def _wrong_usage(error: click.ClickException) -> UsageError:
+    context = getattr(error, "ctx", None)
+    path = context.command_path if context else "gpuwhy"
+    return UsageError(error.format_message().rstrip("."), hint=f"see {path} --help")
+
+
+def _failed(error: GpuwhyError, as_json: bool) -> int:
+    from bot.surfaces.cli.output import report  # noqa: PLC0415 - only when something failed
+
+    report(error, as_json=as_json)
+    return error.exit_status
+
+
+def _broken(error: Exception, as_json: bool) -> int:
+    said = f"internal error: {type(error).__name__}: {error}"
+    shown = GpuwhyError(
+        said, hint="run with GPUWHY_DEBUG=1 for the traceback, and report it", code="internal"
+    )
+    _failed(shown, as_json)
+    if os.environ.get("GPUWHY_DEBUG"):
+        traceback.print_exception(error)
+    return INTERNAL_ERROR

@@ -1,0 +1,135 @@
+"""Options that several commands share, and their types."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import wraps
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from bot.answer import Level
+from bot.times import parse_moment, parse_span
+from engine.catalogue.nearest import did_you_mean
+from engine.errors import UsageError
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_LEVELS = [level.name.lower() for level in Level if level is not Level.CLEAR]
+# Rules look at minutes; a day of raw samples is more than any of them asks for.
+_MIN_WINDOW_S = 60.0
+_MAX_WINDOW_S = 86400.0
+
+
+def _moment(text: str) -> float:
+    return parse_moment(text, now=time.time())
+
+
+def _window(text: str) -> float:
+    seconds = parse_span(text)
+    if not _MIN_WINDOW_S <= seconds <= _MAX_WINDOW_S:
+        raise UsageError(f"window {text} is out of range", hint="give 1m to 1d")
+    return seconds
+
+
+def _level(word: str) -> Level:
+    if word.lower() not in _LEVELS:
+        hint = did_you_mean(word, _LEVELS, otherwise=f"use one of {', '.join(_LEVELS)}")
+        raise UsageError(f"no level {word!r}", hint=hint)
+    return Level[word.upper()]
+
+
+@dataclass(frozen=True, slots=True)
+class Common:
+    """What every command takes: the form of the output, and where knowledge comes from."""
+
+    as_json: bool
+    color: str
+    config: Path | None
+    overlay: tuple[Path, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SourceOptions:
+    """Where readings come from, as given on the command line; at most one is set."""
+
+    prometheus: str | None
+    metrics: tuple[str, ...]
+    scrape: tuple[str, ...]
+
+
+_FILE = click.Path(path_type=Path)
+_COMMON = (
+    click.option("--json", "as_json", is_flag=True, help="Print the JSON document."),
+    click.option(
+        "--color",
+        type=click.Choice(["auto", "always", "never"]),
+        default="auto",
+        help="Colours and tables; auto: on a terminal.",
+    ),
+    click.option("--config", type=_FILE, help="Configuration file (default: gpuwhy.yaml)."),
+    click.option(
+        "--overlay",
+        type=_FILE,
+        multiple=True,
+        help="Folder with knowledge and rules of your own; repeatable.",
+    ),
+)
+_SOURCE = (
+    click.option("--prometheus", metavar="URL", help="Ask this Prometheus-compatible server."),
+    click.option(
+        "--metrics", metavar="FILE", multiple=True, help="Read a metrics file; - is stdin."
+    ),
+    click.option("--scrape", metavar="URL", multiple=True, help="Scrape this exporter directly."),
+)
+_PERIOD = (
+    click.option(
+        "--at",
+        type=_moment,
+        metavar="TIME",
+        help='Moment to judge: RFC 3339, epoch, "03:12", "2h ago".',
+    ),
+    click.option(
+        "--window", type=_window, metavar="SPAN", help="How far back to look (default: 15m)."
+    ),
+)
+fail_on = click.option(
+    "--fail-on",
+    type=_level,
+    metavar="LEVEL",
+    help=f"Exit with 1 from this level on: {', '.join(_LEVELS)}.",
+)
+
+
+def common(function: F) -> F:
+    """Add the options of `Common`; the command gets them as one argument ``common``."""
+    return _gathered(function, _COMMON, "common", Common)
+
+
+def source(function: F) -> F:
+    """Add the options of `SourceOptions` as ``source``."""
+    return _gathered(function, _SOURCE, "source", SourceOptions)
+
+
+def period(function: F) -> F:
+    """Add ``--at`` and ``--window``."""
+    for option in reversed(_PERIOD):
+        function = option(function)
+    return function
+
+
+def _gathered(function: F, options: tuple[Callable[[F], F], ...], name: str, kind: Any) -> F:
+    fields = tuple(kind.__dataclass_fields__)
+
+    @wraps(function)
+    def command(**values: Any) -> Any:
+        values[name] = kind(**{field: values.pop(field) for field in fields})
+        return function(**values)
+
+    wrapped: Any = command
+    for option in reversed(options):
+        wrapped = option(wrapped)
+    return wrapped  # type: ignore[no-any-return]

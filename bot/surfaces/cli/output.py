@@ -1,0 +1,75 @@
+"""Printing answers and errors, and choosing the renderer for where they go."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from contextlib import suppress
+from io import TextIOWrapper
+
+from bot.answer import Answer, Level
+from bot.render import plain
+from bot.render.safe import visible
+from engine.errors import GpuwhyError
+
+_PIPED_WIDTH = 100
+
+
+def show(
+    answer: Answer, *, as_json: bool, color: str = "auto", fail_on: Level | None = None
+) -> int:
+    """Print an answer and return the exit status.
+
+    Args:
+        answer: what to print.
+        as_json: the JSON document instead of text.
+        color: ``auto`` (a terminal gets colours), ``always`` or ``never``.
+        fail_on: the level from which the status is 1.
+    """
+    _write(_rendered(answer, as_json, color))
+    for error in answer.errors:
+        _complain(error)
+    if answer.errors:
+        return max(error.exit_status for error in answer.errors)
+    return int(fail_on is not None and answer.level >= fail_on)
+
+
+def report(error: GpuwhyError, *, as_json: bool) -> None:
+    """Print an error as one line to stderr, and with ``as_json`` as a document to stdout."""
+    if as_json:
+        from bot.render import json  # noqa: PLC0415 - only what is needed is loaded
+
+        _write(json.render_error(error))
+    _complain(error)
+
+
+def _rendered(answer: Answer, as_json: bool, color: str) -> str:
+    if as_json:
+        from bot.render import json  # noqa: PLC0415
+
+        return json.render(answer)
+    colour = color == "always" or (color == "auto" and not os.environ.get("NO_COLOR"))
+    terminal = sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
+    if not terminal and color != "always":
+        return plain.render(answer)
+    from bot.render import terminal as styled  # noqa: PLC0415 - rich, which pipes do not need
+
+    width = shutil.get_terminal_size((_PIPED_WIDTH, 24)).columns
+    return styled.render(answer, width=width, colour=colour)
+
+
+def _write(text: str) -> None:
+    if isinstance(sys.stdout, TextIOWrapper):
+        # A locale that lacks a character must not lose the answer.
+        sys.stdout.reconfigure(errors="backslashreplace")
+    sys.stdout.write(text)
+    sys.stdout.flush()
+
+
+def _complain(error: GpuwhyError) -> None:
+    if isinstance(sys.stderr, TextIOWrapper):
+        sys.stderr.reconfigure(errors="backslashreplace")
+    with suppress(OSError):  # nobody is left to tell
+        sys.stderr.write(f"gpuwhy: {visible(error.one_line())}\n")
+        sys.stderr.flush()

@@ -1,0 +1,88 @@
+"""``gpuwhy rules``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+from click.shell_completion import CompletionItem
+
+from bot.answer import Level
+from bot.surfaces.cli import options
+from bot.surfaces.cli.group import NamingGroup
+from bot.surfaces.cli.output import show
+
+if TYPE_CHECKING:
+    from engine.catalogue.types import Catalogue
+
+
+def _catalogue(common: options.Common) -> Catalogue:
+    from bot.surfaces.cli.inputs import overlays  # noqa: PLC0415 - so that --help starts fast
+    from engine.catalogue import load_catalogue  # noqa: PLC0415
+
+    return load_catalogue(overlays(common))
+
+
+def _rule_names(
+    ctx: click.Context, param: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    del ctx, param
+    from engine.catalogue import load_catalogue  # noqa: PLC0415
+
+    catalogue = load_catalogue()
+    titles = {rule.id: rule.title for rule in catalogue.causes.values()}
+    titles |= {rule.id: rule.title for rule in catalogue.symptoms.values()}
+    found = sorted(name for name in titles if name.startswith(incomplete))
+    return [CompletionItem(name, help=titles[name]) for name in found]
+
+
+@click.group("rules", cls=NamingGroup)
+def command() -> None:
+    """List, show, test and lint the rules."""
+
+
+@command.command("list")
+@options.common
+def list_(common: options.Common) -> int:
+    """List every rule with its version, status and title."""
+    from bot.commands import rules  # noqa: PLC0415
+
+    answer = rules.list_rules(_catalogue(common))
+    return show(answer, as_json=common.as_json, color=common.color)
+
+
+@command.command("show")
+@click.argument("rule", shell_complete=_rule_names)
+@options.common
+def show_(rule: str, common: options.Common) -> int:
+    """Show RULE in full: patterns, thresholds and where they come from, tests, references."""
+    from bot.commands import rules  # noqa: PLC0415
+
+    answer = rules.show(rule, _catalogue(common))
+    return show(answer, as_json=common.as_json, color=common.color)
+
+
+@command.command("test")
+@click.argument("names", nargs=-1, metavar="[RULE…]", shell_complete=_rule_names)
+@options.common
+def test(names: tuple[str, ...], common: options.Common) -> int:
+    """Run the tests that sit in the rules; exit with 1 if one fails."""
+    from bot.commands import rules  # noqa: PLC0415
+    from bot.surfaces.cli.progress import Progress  # noqa: PLC0415
+
+    with Progress("testing rules"):
+        answer = rules.test(names, _catalogue(common))
+    return show(answer, as_json=common.as_json, color=common.color, fail_on=Level.CRITICAL)
+
+
+@command.command("lint")
+@options.common
+def lint(common: options.Common) -> int:
+    """Check knowledge and rules, and name every problem; exit with 2 if there is one."""
+    from bot.commands import rules  # noqa: PLC0415
+    from bot.surfaces.cli.inputs import overlays  # noqa: PLC0415
+    from bot.surfaces.cli.progress import Progress  # noqa: PLC0415
+
+    with Progress("checking"):
+        answer = rules.lint(overlays(common))
+    return show(answer, as_json=common.as_json, color=common.color)

@@ -1,0 +1,58 @@
+"""``gpuwhy sweep``."""
+
+from __future__ import annotations
+
+import asyncio
+
+import click
+
+from bot.answer import Answer, Level
+from bot.surfaces.cli import options
+from bot.surfaces.cli.output import show
+
+
+@click.command("sweep")
+@click.option("--where", metavar="SELECTOR", help='Only these: Hostname=~"node-.*",cluster="a".')
+@options.source
+@options.period
+@options.fail_on
+@options.common
+def command(
+    *,
+    where: str | None,
+    source: options.SourceOptions,
+    at: float | None,
+    window: float | None,
+    fail_on: Level | None,
+    common: options.Common,
+) -> int:
+    """Find everything that is sick, worst first, grouped by root cause."""
+    answer = asyncio.run(_ask(where, source, at, window, common))
+    return show(answer, as_json=common.as_json, color=common.color, fail_on=fail_on)
+
+
+async def _ask(
+    where: str | None,
+    source: options.SourceOptions,
+    at: float | None,
+    window: float | None,
+    common: options.Common,
+) -> Answer:
+    from bot.commands import sweep  # noqa: PLC0415 - so that --help starts fast
+    from bot.selector import parse_selector  # noqa: PLC0415
+    from bot.surfaces.cli.inputs import prepare  # noqa: PLC0415
+    from bot.surfaces.cli.progress import Progress  # noqa: PLC0415
+
+    matchers = parse_selector(where or "")
+    with Progress("looking at the fleet") as progress:
+        setup = prepare(common, source, progress)
+        try:
+            return await sweep.run(
+                engine=setup.engine,
+                source=setup.source,
+                at=at,
+                window_s=window or setup.settings.window,
+                where=matchers,
+            )
+        finally:
+            await setup.source.aclose()

@@ -1,0 +1,60 @@
+"""``gpuwhy why``."""
+
+from __future__ import annotations
+
+import asyncio
+
+import click
+
+from bot.answer import Answer, Level
+from bot.surfaces.cli import options
+from bot.surfaces.cli.output import show
+
+
+@click.command("why")
+@click.argument("target", nargs=-1, required=True)
+@options.source
+@options.period
+@options.fail_on
+@options.common
+def command(
+    *,
+    target: tuple[str, ...],
+    source: options.SourceOptions,
+    at: float | None,
+    window: float | None,
+    fail_on: Level | None,
+    common: options.Common,
+) -> int:
+    """Say why TARGET is slow: the root cause, the readings that prove it, what to do next.
+
+    TARGET is HOST:GPU (node-3:5), a GPU UUID or its start, HOST, pod/NAMESPACE/NAME, job/ID or
+    fleet; "gpu 5 on node-3" works too.
+    """
+    answer = asyncio.run(_ask(" ".join(target), source, at, window, common))
+    return show(answer, as_json=common.as_json, color=common.color, fail_on=fail_on)
+
+
+async def _ask(
+    target: str,
+    source: options.SourceOptions,
+    at: float | None,
+    window: float | None,
+    common: options.Common,
+) -> Answer:
+    from bot.commands import why  # noqa: PLC0415 - so that --help starts fast
+    from bot.surfaces.cli.inputs import prepare  # noqa: PLC0415
+    from bot.surfaces.cli.progress import Progress  # noqa: PLC0415
+
+    with Progress("reading") as progress:
+        setup = prepare(common, source, progress)
+        try:
+            return await why.run(
+                target,
+                engine=setup.engine,
+                source=setup.source,
+                at=at,
+                window_s=window or setup.settings.window,
+            )
+        finally:
+            await setup.source.aclose()

@@ -1,0 +1,172 @@
+"""From YAML files to validated plain data. Needs PyYAML and pydantic, so it is imported late.
+
+`read_knowledge` and `read_rules` parse and check each file alone; what one entry says about
+another is checked in `engine.catalogue.references`. All problems are collected, none is raised.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel
+
+from engine.catalogue.files import SourceFile
+from engine.catalogue.nearest import did_you_mean
+from engine.catalogue.parts import Knowledge, Rules, RuleSource
+from engine.catalogue.ruleschema import CauseFile, Disabling, SymptomFile
+from engine.catalogue.schema import CONCERNS, Entry
+from engine.catalogue.validate import validate
+from engine.catalogue.yamlfile import Document, Steps, describe, parse_yaml
+from engine.errors import CatalogueError, Problem
+
+RULE_MODELS: Mapping[str, type[BaseModel]] = {"symptoms": SymptomFile, "causes": CauseFile}
+
+
+@dataclass(frozen=True, slots=True)
+class Located:
+    """A knowledge entry and where it stands in its document."""
+
+    concern: str
+    entry: dict[str, Any]
+    document: Document
+    path: Steps
+
+    @property
+    def key(self) -> str:
+        """Concern and id: ``xid/79``."""
+        return f"{self.concern}/{self.entry['id']}"
+
+
+@dataclass(frozen=True, slots=True)
+class RuleFile:
+    """A rule file that passed its model. ``kind`` is ``symptoms`` or ``causes``."""
+
+    kind: str
+    document: Document
+
+    @property
+    def id(self) -> str:
+        """The rule's id."""
+        return str(self.document.data["id"])
+
+    @property
+    def disables(self) -> bool:
+        """Whether the file only switches a rule off."""
+        return "disabled" in self.document.data
+
+    def source(self) -> RuleSource:
+        """Return the rule as plain data with its places."""
+        marks = {"/".join(map(str, path)): mark for path, mark in self.document.values.items()}
+        return RuleSource(self.document.file, self.document.data, marks)
+
+
+def parse_all(
+    files: Iterable[SourceFile], problems: list[Problem]
+) -> Iterator[tuple[str, Document]]:
+    """Yield (path below the part, document) for each file that parses; add problems of others."""
+    for file in files:
+        try:
+            yield file.inner, parse_yaml(file.data, file.shown)
+        except CatalogueError as error:
+            problems += error.problems
+
+
+def read_knowledge(
+    files: Iterable[SourceFile], problems: list[Problem], *, concerns: Iterable[str] = ()
+) -> list[Located]:
+    """Parse knowledge files and check every entry by itself.
+
+    Args:
+        files: the files.
+        problems: what is wrong is added here.
+        concerns: for an overlay the concerns that there are; any other is then a problem.
+    """
+    known = frozenset(concerns)
+    found: list[Located] = []
+    for _, document in parse_all(files, problems):
+        for concern, entries in document.data.items():
+            if known and concern not in known:
+                hint = did_you_mean(concern, known, otherwise=f"known: {', '.join(sorted(known))}")
+                message = f"unknown concern '{concern}'"
+                problems.append(document.problem((concern,), message, hint, key=True))
+            elif not isinstance(entries, list):
+                message = f"'{concern}' must be a list of entries, found {describe(entries)}"
+                problems.append(document.problem((concern,), message, "start each entry with '- '"))
+            else:
+                found += _entries(document, concern, entries, problems)
+    _refuse_twice(((e.key, e.document, (*e.path, "id")) for e in found), problems)
+    return found
+
+
+def _entries(
+    document: Document, concern: str, entries: list[Any], problems: list[Problem]
+) -> Iterator[Located]:
+    model = CONCERNS.get(concern, Entry)
+    for position, entry in enumerate(entries):
+        path = (concern, position)
+        wrong = validate(model, entry, document, path)
+        problems += wrong
+        if not wrong:
+            yield Located(concern, entry, document, path)
+
+
+def read_rules(files: Iterable[SourceFile], problems: list[Problem]) -> list[RuleFile]:
+    """Parse rule files and check each by itself; what is wrong is added to ``problems``."""
+    found: list[RuleFile] = []
+    for inner, document in parse_all(files, problems):
+        kind = inner.split("/")[0]
+        if kind not in RULE_MODELS or "/" not in inner:
+            message = "a rule file must lie under symptoms/ or causes/"
+            problems.append(document.problem((), message, "move it there"))
+            continue
+        model = Disabling if "disabled" in document.data else RULE_MODELS[kind]
+        wrong = validate(model, document.data, document, ())
+        problems += wrong
+        if not wrong:
+            found.append(RuleFile(kind, document))
+    _refuse_twice(((f"{r.kind}/{r.id}", r.document, ("id",)) for r in found), problems)
+    return found
+
+
+def _refuse_twice(named: Iterable[tuple[str, Document, Steps]], problems: list[Problem]) -> None:
+    first: dict[str, str] = {}
+    for name, document, path in named:
+        place = document.place(path)
+        if name in first:
+            message = f"'{name}' is already defined at {first[name]}"
+            problems.append(document.problem(path, message, "remove one, or give it another id"))
+        first.setdefault(name, str(place))
+
+
+def as_knowledge(found: Iterable[Located], base: Knowledge | None = None) -> Knowledge:
+    """Return entries as plain data, laid over those of ``base`` (which is left as it is)."""
+    merged = Knowledge()
+    if base:
+        merged.entries = {concern: dict(entries) for concern, entries in base.entries.items()}
+        merged.places = {concern: dict(places) for concern, places in base.places.items()}
+    for located in found:
+        merged.put(located.concern, located.entry, located.document.place(located.path))
+    return merged
+
+
+def as_rules(found: Iterable[RuleFile], base: Rules | None = None) -> Rules:
+    """Return rules as plain data, laid over those of ``base`` (which is left as it is).
+
+    A file that disables a rule takes it out; what others say of it stays until
+    `engine.catalogue.overlay.prune`.
+    """
+    merged = Rules()
+    if base:
+        merged = Rules(dict(base.symptoms), dict(base.causes), dict(base.disabled))
+    for rule in found:
+        rules = merged.symptoms if rule.kind == "symptoms" else merged.causes
+        name = f"{'symptom' if rule.kind == 'symptoms' else 'rule'}/{rule.id}"
+        if rule.disables:
+            rules.pop(rule.id, None)
+            merged.disabled[name] = rule.document.file
+        else:
+            rules[rule.id] = rule.source()
+            merged.disabled.pop(name, None)
+    return merged

@@ -1,0 +1,118 @@
+"""Finding, reading and hashing the YAML files of ``knowledge/`` and ``rules/``."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from hashlib import blake2b
+from pathlib import Path
+
+import engine
+from engine.errors import CatalogueError, Problem, UsageError
+
+# The data folders lie beside the package, in a checkout and in an installed wheel alike.
+ROOT = Path(engine.__file__).resolve().parent.parent
+PARTS = ("knowledge", "rules")
+MAX_BYTES = 8 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFile:
+    """A YAML file: how messages name it, its path below the part (``xid.yaml``), its bytes."""
+
+    shown: str
+    inner: str
+    data: bytes
+
+
+def read_tree(root: Path, part: str, *, shown: str = "") -> list[SourceFile]:
+    """Read all YAML files of one part (``knowledge`` or ``rules``) below a root, sorted by path.
+
+    Args:
+        root: the folder that holds the part; a part that is not there has no files.
+        part: ``knowledge`` or ``rules``.
+        shown: how messages name the root; nothing for the packaged one.
+
+    Raises:
+        CatalogueError: a file cannot be read, or is larger than 8 MiB.
+    """
+    folder = root / part
+    files: list[SourceFile] = []
+    problems: list[Problem] = []
+    for path in _yaml_paths(folder, problems):
+        inner = path.relative_to(folder).as_posix()
+        name = f"{shown}/{part}/{inner}" if shown else f"{part}/{inner}"
+        found = _read(path, name)
+        if isinstance(found, Problem):
+            problems.append(found)
+        else:
+            files.append(SourceFile(name, inner, found))
+    if problems:
+        raise CatalogueError(problems)
+    return files
+
+
+def _yaml_paths(folder: Path, problems: list[Problem]) -> list[Path]:
+    """List YAML files below a folder, but no hidden ones: editors and volume mounts make those."""
+
+    def unreadable(error: OSError) -> None:
+        if Path(error.filename) != folder or folder.exists():
+            message = f"cannot be listed: {error.strerror or error}"
+            problems.append(Problem(str(error.filename), 1, 1, message, "check its permissions"))
+
+    paths: list[Path] = []
+    for where, folders, names in os.walk(folder, onerror=unreadable):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        paths += [
+            Path(where, name)
+            for name in names
+            if name.endswith((".yaml", ".yml")) and not name.startswith(".")
+        ]
+    return sorted(paths)
+
+
+def _read(path: Path, name: str) -> bytes | Problem:
+    try:
+        size = path.stat().st_size
+        if size > MAX_BYTES:
+            message = f"is too big: {size / 1024 / 1024:.1f} MiB"
+            return Problem(name, 1, 1, message, "split it; one file may have 8 MiB")
+        if not path.is_file():
+            return Problem(name, 1, 1, "is not a file", "rename or remove it")
+        return path.read_bytes()
+    except OSError as error:
+        message = f"cannot be read: {error.strerror or error}"
+        return Problem(name, 1, 1, message, "check that it exists and that you may read it")
+
+
+def check_overlay(folder: Path) -> None:
+    """Refuse a folder of the user's that cannot be an overlay.
+
+    Raises:
+        UsageError: it does not exist, or has neither ``knowledge/`` nor ``rules/``.
+    """
+    if not folder.is_dir():
+        raise UsageError(f"no folder {folder} to overlay", hint="give a folder that exists")
+    if not any((folder / part).is_dir() for part in PARTS):
+        raise UsageError(
+            f"folder {folder} has neither knowledge/ nor rules/",
+            hint="put knowledge files under knowledge/ and rule files under rules/ in it",
+        )
+
+
+def content_hash(files: Iterable[SourceFile], *salt: str) -> str:
+    """Return a hash (32 hexadecimal digits) over names and bytes of files, in the order given."""
+    digest = blake2b(digest_size=16)
+    for word in salt:
+        _feed(digest, word.encode())
+    for file in files:
+        _feed(digest, file.shown.encode())
+        _feed(digest, file.data)
+    return digest.hexdigest()
+
+
+def _feed(digest: blake2b, data: bytes) -> None:
+    """Add a length before the data, so that two lists of files never hash alike by accident."""
+    digest.update(len(data).to_bytes(8, "little"))
+    digest.update(data)

@@ -1,0 +1,242 @@
+"""What may stand in a knowledge entry: one pydantic model for each concern.
+
+Strict everywhere: text is text, numbers are numbers. The concerns that the engine itself reads
+(``taxonomy``, ``signals``, ``throttle_reasons``, ``dcgm_fields``, ``xid``, ``sxid``,
+``gpu_models``) have closed models; any other concern is an `Entry`, whose own keys are free.
+The models of rules are in `engine.catalogue.ruleschema`.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic_core import PydanticCustomError
+
+NAME_PATTERN = r"^[a-z][a-z0-9_]*$"
+LINK_PATTERN = r"^[a-z][a-z0-9_]*/\S.*$"
+MACRO_PATTERN = r"^DCGM_F[IE]_[A-Z0-9_]+$"
+METRIC_PATTERN = r"^[a-zA-Z_:][a-zA-Z0-9_:]*$"
+
+Text = Annotated[str, Field(min_length=1)]
+# Ids become facts of durable_rules: 63 characters keep them short there.
+Name = Annotated[str, Field(pattern=NAME_PATTERN, max_length=63)]
+Texts = list[Text]
+Severity = Literal["critical", "high", "medium", "low", "info"]
+Class = Literal["fault", "limit", "workload", "victim", "benign", "blind"]
+Status = Literal["confirmed", "single", "disputed"]
+SignalKind = Literal["gauge", "counter", "static", "mask", "code", "enum"]
+FieldKind = Literal["gauge", "counter", "static", "mask", "code", "enum", "event", "text", "binary"]
+Scope = Literal["gpu", "node", "rack", "fabric", "filesystem", "job", "service", "fleet"]
+Link = Annotated[str, Field(pattern=LINK_PATTERN)]
+
+
+class Strict(BaseModel):
+    """Base of all closed models: no conversion, no unknown keys."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", populate_by_name=False)
+
+
+class Erratum(Strict):
+    """A claim that people meet, and what holds instead."""
+
+    claim: Text
+    right: Text
+    why: Text
+    source: Text | Texts | None = None
+
+
+class Entry(BaseModel):
+    """What every knowledge entry has. Keys of its own are allowed here."""
+
+    model_config = ConfigDict(strict=True, extra="allow")
+
+    id: int | Text
+    title: Text
+    source: Annotated[Texts, Field(min_length=1)]
+    status: Status
+    errata: list[Erratum] = Field(default_factory=list)
+    see: list[Link] = Field(default_factory=list)
+
+
+class Closed(Entry):
+    """An entry of a concern that the engine reads: no keys but those named."""
+
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+
+class TaxonomyEntry(Strict):
+    """A cause: its permanent id, class, scope and meaning."""
+
+    id: Name
+    class_: Class = Field(alias="class")
+    scope: Scope
+    title: Text
+    is_: Text = Field(alias="is")
+    source: Texts = Field(default_factory=list)
+    status: Status = "confirmed"
+    errata: list[Erratum] = Field(default_factory=list)
+    see: list[Link] = Field(default_factory=list)
+
+
+class SpellingEntry(Strict):
+    """One metric name of a signal; canonical value = reading * scale."""
+
+    name: Annotated[str, Field(pattern=METRIC_PATTERN)]
+    unit: Text
+    scale: float = 1.0
+    match: dict[str, Text] = Field(default_factory=dict)
+    exporter: Text = "dcgm-exporter"
+    vendor: Text = "nvidia"
+    since: Text | None = None
+
+    @field_validator("scale")
+    @classmethod
+    def _scale(cls, value: float) -> float:
+        if value == 0:
+            raise PydanticCustomError("zero_scale", "a scale of 0 would turn every reading into 0")
+        return value
+
+
+class SignalEntry(Closed):
+    """A quantity under the product's own name."""
+
+    id: Name
+    unit: Text
+    kind: SignalKind
+    scope: Literal["gpu", "node", "fabric", "job", "service", "filesystem"]
+    range: Annotated[list[float], Field(min_length=2, max_length=2)] | None = None
+    core: bool = False
+    bits: Name | None = None
+    field: int | None = None
+    default_exported: bool = False
+    export: Text | None = None
+    meaning: Text | None = None
+    note: Text | None = None
+    spellings: list[SpellingEntry] = Field(default_factory=list)
+
+    @model_validator(mode="after")
+    def _fits(self) -> SignalEntry:
+        if self.range and self.range[0] > self.range[1]:
+            raise PydanticCustomError("range", "range must be [lowest, highest]")
+        if (self.kind == "mask") != (self.bits is not None):
+            raise PydanticCustomError("bits", "'bits' goes with kind mask, and only with it")
+        return self
+
+
+class ThrottleReason(Closed):
+    """One bit of the clock event ("throttle") mask."""
+
+    id: Name
+    bit: Annotated[int, Field(gt=0, lt=2**63)]
+    hex: Text
+    nvml: Texts
+    dcgm: Texts
+    nvidia_smi: Texts = Field(default_factory=list)
+    exporter_label: Text | None = None
+    meaning: Text
+    class_: Class = Field(alias="class")
+    severity: Severity
+    bad: bool = False
+    action: Text
+
+    @model_validator(mode="after")
+    def _one_bit(self) -> ThrottleReason:
+        if self.bit & (self.bit - 1):
+            raise PydanticCustomError("bit", "bit must be a power of two")
+        if self.hex != hex(self.bit):
+            raise PydanticCustomError("hex", "hex does not say the same as bit")
+        return self
+
+
+class GpuModelEntry(Closed):
+    """A GPU product and its limits; the numbers in ``attrs`` carry their unit in the key."""
+
+    id: Name
+    match: Texts
+    pattern: Text
+    vendor: Literal["nvidia", "amd"]
+    architecture: Text
+    attrs: dict[Name, float]
+    note: Text | None = None
+
+    @field_validator("pattern")
+    @classmethod
+    def _pattern(cls, value: str) -> str:
+        try:
+            re.compile(value)
+        except re.error as error:
+            raise PydanticCustomError(
+                "pattern", "is no regular expression: {why}", {"why": str(error)}
+            ) from error
+        # Prometheus matches with RE2, which has neither look-around nor back-references.
+        if re.search(r"\(\?[=!<]|\\[1-9]|\(\?P=", value):
+            raise PydanticCustomError(
+                "pattern", "uses look-around or back-references, which RE2 lacks"
+            )
+        return value
+
+    @model_validator(mode="after")
+    def _matches(self) -> GpuModelEntry:
+        for name in self.match:
+            if not re.fullmatch(self.pattern, name):
+                raise PydanticCustomError(
+                    "pattern", "pattern does not match its own name {name}", {"name": repr(name)}
+                )
+        return self
+
+
+class DcgmFieldEntry(Closed):
+    """A DCGM field; an exporter's metric name is one of ``names``."""
+
+    id: Annotated[int, Field(ge=0, le=65535)]
+    name: Annotated[str, Field(pattern=MACRO_PATTERN)]
+    names: Annotated[Texts, Field(min_length=1)]
+    meaning: Text
+    unit: Text | None = None
+    kind: FieldKind
+    scale: float | None = None
+    since: Text
+    type: Text | None = None
+    entity: Text | None = None
+    default_exported: bool
+    csv: Text | None = None
+    formerly: Text | None = None
+
+    @model_validator(mode="after")
+    def _name_among_names(self) -> DcgmFieldEntry:
+        if self.name not in self.names:
+            raise PydanticCustomError("names", "names must hold name as well")
+        return self
+
+
+class XidEntry(Entry):
+    """An Xid: what the driver means by the number, and what to do."""
+
+    id: Annotated[int, Field(ge=1, le=9999)]
+    meaning: Text
+    severity: Severity
+    action: Text
+    taxonomy: Name | None = None
+
+
+class SxidEntry(Entry):
+    """An NVSwitch error (SXid)."""
+
+    id: Annotated[int, Field(ge=10000, le=99999)]
+    meaning: Text
+    severity: Severity
+    action: Text
+    taxonomy: Name | None = None
+
+
+CONCERNS: dict[str, type[BaseModel]] = {
+    "taxonomy": TaxonomyEntry,
+    "signals": SignalEntry,
+    "throttle_reasons": ThrottleReason,
+    "dcgm_fields": DcgmFieldEntry,
+    "xid": XidEntry,
+    "sxid": SxidEntry,
+    "gpu_models": GpuModelEntry,
+}

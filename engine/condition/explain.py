@@ -1,0 +1,287 @@
+"""Why a condition is true, false or unknown for one entity: the leaves that decided, in words."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from engine.condition import single
+from engine.condition.memo import One
+from engine.condition.sentence import COMPARED, Writer, codes_in_words
+from engine.condition.tree import (
+    LOOKBACK,
+    MIRRORED,
+    NEGATED,
+    And,
+    Attr,
+    Binary,
+    ChangedTo,
+    Coalesce,
+    Compare,
+    Expression,
+    Has,
+    IsCode,
+    Not,
+    Number,
+    Numeric,
+    Or,
+    PastNumber,
+    PastTruth,
+    Presence,
+    Reading,
+    Share,
+    Truthy,
+    children,
+    signals_of,
+    walk,
+)
+from engine.condition.units import span_of, unit_of, written
+from engine.model import Number as Value
+from engine.model import Truth
+
+_WORDS = {1: Truth.TRUE, 0: Truth.UNKNOWN, -1: Truth.FALSE}
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """One comparison that decided, with the number it saw.
+
+    ``op`` is the comparison as it decided (a ``not`` is already in it), or ``has``, ``is``,
+    ``changed_to``, ``known``, ``missing``, ``blank``. ``value`` is None where it is unknown.
+    ``truth`` is that of ``op`` as it stands here; ``expression`` is the text it was written as.
+    ``function``, ``q`` and ``offset_s`` say how the signal was read, for `show_query`.
+    """
+
+    signal: str
+    says: str
+    value: Value
+    unit: str
+    op: str
+    threshold: Value
+    window_s: float | None
+    truth: Truth = Truth.UNKNOWN
+    expression: str = ""
+    function: str = "last"
+    q: float | None = None
+    offset_s: float = 0.0
+
+
+def deciding(node: Truthy, one: One, offset_s: float = 0.0) -> Iterator[tuple[Truthy, One, float]]:
+    """Yield the leaves that decided a condition, with the instant they were judged at.
+
+    All parts of a true *and*, the false parts of a false one, the unknown parts of an unknown
+    one; for *or* the other way round.
+    """
+    match node:
+        case And(parts=parts) | Or(parts=parts):
+            verdict = single.truth(node)(one)
+            for part in parts:
+                if single.truth(part)(one) == verdict:
+                    yield from deciding(part, one, offset_s)
+        case PastTruth():
+            earlier = one.earlier(node.offset_s)
+            yield from deciding(node.operand, earlier, offset_s + node.offset_s)
+        case _:
+            yield node, one, offset_s
+
+
+def missing(node: Expression, one: One) -> Iterator[str]:
+    """Yield the signals (and ``gpu.NAME`` facts) whose absence makes a node unknown."""
+    if isinstance(node, Truthy):
+        if single.truth(node)(one) != 0:
+            return
+    elif not math.isnan(single.number(node)(one)):
+        return
+    if isinstance(node, Attr):
+        yield f"gpu.{node.name}"
+    elif isinstance(node, PastNumber | PastTruth) and one.timed:
+        yield from missing(node.operand, one.earlier(node.offset_s))
+    elif isinstance(node, PastNumber | PastTruth) or not children(node):
+        yield from signals_of(node)
+    else:
+        found = [name for child in children(node) for name in missing(child, one)]
+        # Siblings are unknown for lack of others, not of the entity itself.
+        yield from found or ([] if _has_zero(node, one) else signals_of(node))
+
+
+def _has_zero(node: Expression, one: One) -> bool:
+    """Say whether a number is unknown because it divides by zero."""
+    return (
+        isinstance(node, Binary) and node.op == "/" and single.number(node.right)(one) == 0
+    ) or any(_has_zero(child, one) for child in children(node))
+
+
+class Explainer:
+    """Turns deciding leaves into terms, with one catalogue's titles and units."""
+
+    def __init__(self, writer: Writer, text: str) -> None:
+        self.writer = writer
+        self.catalogue = writer.catalogue
+        self.text = text
+
+    def terms(self, tree: Truthy, one: One) -> tuple[Term, ...]:
+        """Return the terms that decided, in written order."""
+        return tuple(self._term(*found) for found in deciding(tree, one))
+
+    def _term(self, node: Truthy, one: One, offset_s: float) -> Term:
+        negated = isinstance(node, Not)
+        leaf = node.operand if isinstance(node, Not) else node
+        if isinstance(leaf, Compare):
+            term = self._compare(leaf, one)
+        elif isinstance(leaf, Has):
+            term = self._has(leaf, one)
+        elif isinstance(leaf, IsCode | ChangedTo):
+            term = self._code(leaf, one)
+        else:
+            assert isinstance(leaf, Presence)
+            term = self._presence(leaf, one)
+        op, truth = term.op, single.truth(leaf)(one)
+        if negated:
+            op, truth = f"not {op}", -truth
+        says = term.says
+        if truth == 0:
+            lacking = ", ".join(dict.fromkeys(missing(leaf, one)))
+            says = f"unknown: {self._subject(leaf)} {self._why_unknown(lacking)}"
+        if offset_s:
+            says = f"{span_of(offset_s)} earlier, {says}"
+        start, end = node.span
+        return replace(
+            term,
+            says=says,
+            op=op,
+            truth=_WORDS[truth],
+            expression=self.text[start:end],
+            offset_s=term.offset_s + offset_s,
+        )
+
+    def _subject(self, leaf: Truthy) -> str:
+        names = signals_of(leaf)
+        return self.writer.title(names[0]) if names else "the GPU model"
+
+    @staticmethod
+    def _why_unknown(lacking: str) -> str:
+        return f"cannot be judged, no (or too few) readings of {lacking}" if lacking else (
+            "cannot be judged, it would be divided by zero"
+        )
+
+    def _compare(self, node: Compare, one: One) -> Term:
+        main, other, op = node.left, node.right, node.op
+        if not signals_of(main) and signals_of(other) or isinstance(main, Number):
+            main, other, op = other, main, MIRRORED[op]
+        unit = unit_of(main, self.catalogue) or unit_of(other, self.catalogue)
+        value, threshold = single.number(main)(one), single.number(other)(one)
+        held = op if single.truth(node)(one) >= 0 else NEGATED[op]
+        seen, limit = written(value, unit), written(threshold, unit)
+        if seen == limit and value != threshold:
+            seen, limit = written(value, unit, 7), written(threshold, unit, 7)
+        about = self._parts(main, one)
+        source = "" if isinstance(other, Number) else f" ({self._named(other, one)})"
+        says = f"{self.writer.phrase(main)} is {seen}{about}, {COMPARED[held]} {limit}{source}"
+        first = next((n for n in walk(main) if isinstance(n, Reading | Share)), None)
+        shift = sum(n.offset_s for n in walk(main) if isinstance(n, PastNumber))
+        names = signals_of(main) or tuple(f"gpu.{n.name}" for n in walk(main) if isinstance(n, Attr))
+        function = "age"
+        if first is not None:
+            function = first.function if isinstance(first, Reading) else "share"
+        return Term(
+            signal=names[0],
+            says=says,
+            value=_known(value),
+            unit=unit,
+            op=op,
+            threshold=_known(threshold),
+            window_s=float(first.window_s) if first is not None else None,
+            function=function,
+            q=first.q if isinstance(first, Reading) else None,
+            offset_s=float(shift),
+        )
+
+    def _parts(self, node: Numeric, one: One) -> str:
+        """Write the readings behind a computed number: ``(SM clock 510 MHz, ...)``."""
+        if isinstance(node, Reading | Share) or len(signals_of(node)) < 2:
+            return ""
+        inner = [n for n in walk(node) if isinstance(n, Reading | Attr)]
+        if any(isinstance(n, PastNumber) for n in walk(node)):
+            return ""
+        shown = (
+            f"{self.writer.phrase(n)} {self._value(n, one)}" for n in dict.fromkeys(inner)
+        )
+        return f" ({', '.join(shown)})"
+
+    def _value(self, node: Numeric, one: One) -> str:
+        return written(single.number(node)(one), unit_of(node, self.catalogue))
+
+    def _named(self, node: Numeric, one: One) -> str:
+        """Name a threshold; of alternatives, the one that was used."""
+        if isinstance(node, Coalesce):
+            for option in node.options:
+                if not math.isnan(single.number(option)(one)):
+                    return self._named(option, one)
+        return self.writer.phrase(node)
+
+    def _newest(self, signal: str, one: One) -> float:
+        return single.number(Reading("last", signal, LOOKBACK))(one)
+
+    def _has(self, node: Has, one: One) -> Term:
+        value = self._newest(node.signal, one)
+        mask = 0 if math.isnan(value) else int(value)
+        table = self.catalogue.bits[self.catalogue.signals[node.signal].bits or ""]
+        names = ", ".join(name for name, bit in table.items() if mask & bit) or "no bit"
+        there = [name for name in node.bits if mask & table[name]]
+        verb = f"has {' and '.join(there)}" if there else f"does not have {' or '.join(node.bits)}"
+        says = f"{node.signal} = {mask:#x} ({names}) {verb}"
+        known = None if math.isnan(value) else mask
+        return Term(node.signal, says, known, "bitmask", "has", node.mask, float(LOOKBACK))
+
+    def _code(self, node: IsCode | ChangedTo, one: One) -> Term:
+        value = self._newest(node.signal, one)
+        codes = codes_in_words(node.codes)
+        title = self.writer.title(node.signal)
+        if isinstance(node, IsCode):
+            op, window, function = "is", LOOKBACK, "last"
+            verb = "" if value in node.codes else f", not {codes}"
+            says = f"{title} is {written(value, 'code')}{verb}"
+        else:
+            op, window, function = "changed_to", node.window_s, "changed_to"
+            says, value = self._change(node, one, value)
+        seen = _known(value)
+        return Term(
+            node.signal, says, seen, "code", op, codes, float(window), function=function
+        )
+
+    def _change(self, node: ChangedTo, one: One, value: float) -> tuple[str, float]:
+        """Say what the newest change in the window was, and when."""
+        title, codes = self.writer.title(node.signal), codes_in_words(node.codes)
+        values, lo, hi = one.window(node.signal, node.window_s)
+        inside = values[lo:hi]
+        if not inside:
+            return "", value
+        newest, k = inside[-1], len(inside) - 1
+        while k >= 0 and inside[k] == newest:
+            k -= 1
+        if k < 0:
+            window = span_of(node.window_s)
+            return f"{title} stayed {written(newest, 'code')} over {window}", newest
+        times = one.times(node.signal, node.window_s)
+        ago = round(one.at - times[k + 1])
+        was, became = written(inside[k], "code"), written(newest, "code")
+        tail = "" if newest in node.codes else f", not to {codes}"
+        return f"{title} changed from {was} to {became} {span_of(ago)} ago{tail}", newest
+
+    def _presence(self, node: Presence, one: One) -> Term:
+        title, unit = self.writer.title(node.signal), self.catalogue.signals[node.signal].unit
+        value = self._newest(node.signal, one)
+        dropped = one.memo.frame.dropped.get((node.signal, one.i))
+        if not math.isnan(value):
+            says = f"{title} is read: {written(value, unit)}"
+        elif dropped is not None and any(dropped.counts.values()):
+            reasons = ", ".join(f"{n} x {why}" for why, n in sorted(dropped.counts.items()))
+            says = f"{title} has no reading, only samples that are none ({reasons})"
+        else:
+            says = f"{title} has no reading in the last {span_of(LOOKBACK)}"
+        return Term(node.signal, says, _known(value), unit, node.state, None, float(LOOKBACK))
+
+
+def _known(value: float) -> float | None:
+    return None if math.isnan(value) else value

@@ -1,0 +1,182 @@
+"""The tree as English: what a condition says, with units."""
+
+from __future__ import annotations
+
+from engine.catalogue.types import Catalogue
+from engine.condition.tree import (
+    Absolute,
+    Age,
+    And,
+    Attr,
+    Binary,
+    ChangedTo,
+    Coalesce,
+    Compare,
+    Has,
+    IsCode,
+    Negative,
+    Not,
+    Number,
+    Numeric,
+    Or,
+    PastNumber,
+    PastTruth,
+    PeerCount,
+    Peers,
+    Presence,
+    Reading,
+    Share,
+    Truthy,
+)
+from engine.condition.units import digits, span_of, unit_of, written
+
+COMPARED = {
+    "<": "below",
+    "<=": "at most",
+    ">": "above",
+    ">=": "at least",
+    "==": "equal to",
+    "!=": "different from",
+}
+_FUNCTIONS = {
+    "avg": "average",
+    "min": "lowest",
+    "max": "highest",
+    "rate": "rate of",
+    "increase": "increase of",
+    "changes": "number of changes of",
+    "stddev": "standard deviation of",
+}
+_ARITHMETIC = {"+": "plus", "-": "minus", "*": "times"}
+_UPPER = frozenset({"tdp", "sm", "hbm", "ecc", "fp8", "fp16", "fp32", "fp64", "bf16", "pcie"})
+_ENDINGS = ("_mhz", "_tflops", "_gib", "_gbps", "_w", "_c")
+
+
+class Writer:
+    """Writes nodes in words, with the titles and units of one catalogue."""
+
+    def __init__(self, catalogue: Catalogue) -> None:
+        self.catalogue = catalogue
+
+    def title(self, signal: str) -> str:
+        """Return a signal's title as it stands inside a sentence."""
+        title = self.catalogue.signals[signal].title
+        first = title.split(" ", 1)[0]
+        plain = first[1:].islower() or len(first) == 1
+        return title[0].lower() + title[1:] if plain else title
+
+    def sentence(self, node: Truthy) -> str:
+        """Say a condition in words, without a full stop."""
+        match node:
+            case Compare():
+                return self._compare(node)
+            case And(parts=parts):
+                return " and ".join(self._part(part) for part in parts)
+            case Or(parts=parts):
+                return " or ".join(self._part(part) for part in parts)
+            case Not():
+                return self._leaf(node.operand, negated=True)
+            case PastTruth():
+                return f"{span_of(node.offset_s)} earlier, {self._part(node.operand)}"
+            case _:
+                return self._leaf(node, negated=False)
+
+    def _part(self, node: Truthy) -> str:
+        text = self.sentence(node)
+        return f"({text})" if isinstance(node, And | Or) else text
+
+    def _compare(self, node: Compare) -> str:
+        unit = unit_of(node.left, self.catalogue) or unit_of(node.right, self.catalogue)
+        left, right = self.phrase(node.left, unit), self.phrase(node.right, unit)
+        return f"{left} is {COMPARED[node.op]} {right}"
+
+    def _leaf(self, node: Truthy, *, negated: bool) -> str:
+        match node:
+            case Has():
+                verb = "do not show" if negated else "show"
+                return f"{self.title(node.signal)} {verb} {' or '.join(node.bits)}"
+            case IsCode():
+                verb = "is none of" if negated else "is"
+                return f"{self.title(node.signal)} {verb} {codes_in_words(node.codes)}"
+            case ChangedTo():
+                verb = "did not change" if negated else "changed"
+                window = span_of(node.window_s)
+                codes = codes_in_words(node.codes)
+                return f"{self.title(node.signal)} {verb} to {codes} in the last {window}"
+            case Presence(state="blank"):
+                sort = "not only" if negated else "only"
+                return f"{self.title(node.signal)} came with {sort} blank samples"
+            case Presence(state=state):
+                word = "a" if state == "known" else "no"
+                return f"there is {word} reading of {self.title(node.signal)}"
+            case _:
+                return f"not ({self.sentence(node)})" if negated else self.sentence(node)
+
+    def phrase(self, node: Numeric, unit: str = "") -> str:
+        """Name a number in words; ``unit`` is what a bare constant is measured in."""
+        match node:
+            case Number(value=value):
+                return written(value, unit)
+            case Attr(name=name):
+                return f"the GPU model's {attr_words(name)}"
+            case Reading():
+                return self._reading(node)
+            case Age(signal=signal):
+                return f"the age of the newest {self.title(signal)}"
+            case Share():
+                window = span_of(node.window_s)
+                bits = " or ".join(node.bits)
+                return f"the share of {self.title(node.signal)} samples with {bits} over {window}"
+            case Binary():
+                return self._binary(node, unit)
+            case Negative():
+                return f"minus {self.phrase(node.operand, unit)}"
+            case Absolute():
+                return f"the amount of {self.phrase(node.operand, unit)}"
+            case Coalesce(options=options):
+                return f"({', or else '.join(self.phrase(o, unit) for o in options)})"
+            case Peers(function=function):
+                name = {"mad": "median deviation", "min": "lowest", "max": "highest"}.get(
+                    function, function
+                )
+                return f"the {name} of {self.phrase(node.operand)} among the host's GPUs"
+            case PeerCount(function=function):
+                name = "number" if function == "count" else "share"
+                return f"the {name} of the host's GPUs where {self.sentence(node.operand)}"
+            case PastNumber():
+                return f"{self.phrase(node.operand, unit)} {span_of(node.offset_s)} earlier"
+
+    def _reading(self, node: Reading) -> str:
+        title = self.title(node.signal)
+        if node.function == "last":
+            return title
+        window = span_of(node.window_s)
+        if node.q is not None:
+            return f"quantile {digits(node.q)} of {title} over {window}"
+        return f"{_FUNCTIONS[node.function]} {title} over {window}"
+
+    def _binary(self, node: Binary, unit: str) -> str:
+        if node.op == "/" and not isinstance(node.right, Number):
+            return f"the ratio of {self.phrase(node.left)} to {self.phrase(node.right)}"
+        if node.op in "*/":
+            factor, other = (
+                (node.left, node.right) if isinstance(node.left, Number) else (node.right, node.left)
+            )
+            if node.op == "*" and isinstance(factor, Number) and 0 < factor.value < 1:
+                return f"{digits(factor.value * 100)} % of {self.phrase(other, unit)}"
+            word = _ARITHMETIC.get(node.op, "divided by")
+            return f"{self.phrase(node.left)} {word} {self.phrase(node.right)}"
+        left, right = self.phrase(node.left, unit), self.phrase(node.right, unit)
+        return f"{left} {_ARITHMETIC[node.op]} {right}"
+
+
+def codes_in_words(codes: frozenset[int]) -> str:
+    """List codes in ascending order: ``79 or 119``."""
+    return " or ".join(str(code) for code in sorted(codes))
+
+
+def attr_words(name: str) -> str:
+    """Turn the name of a ``gpu.*`` attribute into words: ``max_sm_clock_mhz``: max SM clock."""
+    for ending in _ENDINGS:
+        name = name.removesuffix(ending)
+    return " ".join(word.upper() if word in _UPPER else word for word in name.split("_"))

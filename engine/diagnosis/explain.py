@@ -1,0 +1,165 @@
+"""Explain: the readings behind a verdict, and what could not be seen.
+
+Evidence is written by the conditions themselves. What is missing is grouped by signal: why there
+is no reading, the line or setting that would bring it, and which causes stay undecided without it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from engine.diagnosis.words import sentence
+from engine.model import Class, Evidence, Truth, Unknown
+from engine.samples import LOOKBACK_S
+from engine.units import duration
+
+if TYPE_CHECKING:
+    from engine.diagnosis.judge import Judge
+    from engine.diagnosis.observe import Observation, Trits
+    from engine.diagnosis.rank import Fired
+
+_PROFILING_FIELDS = range(1001, 1100)
+_NO_EXPORT = "no public exporter is known to carry it"
+
+
+def evidence(
+    judge: Judge, seen: Observation, i: int, symptoms: Iterable[str]
+) -> tuple[Evidence, ...]:
+    """Return the readings that made some symptoms true for entity i, each once, in rule order."""
+    out: list[Evidence] = []
+    known: set[tuple[str, str, str]] = set()
+    entity = seen.frame.entities[i]
+    for symptom in symptoms:
+        rule = judge.observer.rules[symptom]
+        condition = judge.observer.conditions[symptom]
+        for term in condition.explain(seen.frame, i, seen.memo):
+            key = (term.signal, term.op, str(term.threshold))
+            if term.truth is not Truth.TRUE or key in known:
+                continue
+            known.add(key)
+            query = condition.query_for(seen.frame, i, term)
+            out.append(
+                Evidence(
+                    signal=term.signal,
+                    says=term.says,
+                    value=term.value,
+                    unit=term.unit,
+                    op=term.op,
+                    threshold=term.threshold,
+                    window_s=term.window_s,
+                    query=query,
+                    source=rule.threshold,
+                    entity=entity,
+                )
+            )
+    return tuple(out)
+
+
+def unknowns(
+    judge: Judge, seen: Observation, i: int, states: Mapping[str, Trits]
+) -> tuple[Unknown, ...]:
+    """Return what entity i lacks: one entry a signal, core readings first, then by causes blocked."""
+    from engine.diagnosis.judge import missing_core  # noqa: PLC0415 - they need each other
+
+    blocked: dict[str, set[str]] = {name: set() for name in missing_core(seen.frame, i)}
+    core = tuple(blocked)
+    for cause, rule in judge.causes.items():
+        if states[cause][i] != 0 or rule.class_ is Class.BLIND:
+            continue
+        for pattern in rule.patterns:
+            for symptom in pattern.all + pattern.any + pattern.none:
+                if symptom in seen.truth and seen.truth[symptom][i] == 0:
+                    condition = judge.observer.conditions[symptom]
+                    for signal in condition.missing(seen.frame, i, seen.memo):
+                        blocked.setdefault(signal, set()).add(cause)
+    entries = [
+        _unknown(judge, seen, i, signal, tuple(sorted(causes)))
+        for signal, causes in blocked.items()
+    ]
+    return tuple(
+        sorted(entries, key=lambda u: (u.needs not in core, -len(u.blocks), u.needs))
+    )
+
+
+def _unknown(
+    judge: Judge, seen: Observation, i: int, name: str, blocks: tuple[str, ...]
+) -> Unknown:
+    frame = seen.frame
+    if name.startswith("gpu."):
+        model = frame.entities[i].model or "not named by the exporter"
+        return Unknown(
+            cause="metrics_missing",
+            needs=name,
+            why=f"no known {name[4:]} for this GPU model ({model})",
+            fix="add the model to knowledge/gpu_models.yaml in an overlay folder",
+            blocks=blocks,
+        )
+    signal = judge.catalogue.signals[name]
+    times, values = frame.samples(name, i)
+    export = signal.export or _NO_EXPORT
+    dropped = frame.dropped.get((name, i))
+    if not values.size and dropped:
+        reasons = ", ".join(f"{count} x {why}" for why, count in dropped.counts.items())
+        profiling = signal.field in _PROFILING_FIELDS
+        return Unknown(
+            cause="profiling_paused" if profiling else "metrics_missing",
+            needs=name,
+            why=f"exported, but blank ({reasons})",
+            fix="dcgmi profile --resume, once no other profiler holds the counters"
+            if profiling
+            else f"the exporter has no value for this GPU; see its log, and: {export}",
+            blocks=blocks,
+        )
+    if not values.size:
+        return Unknown("metrics_missing", name, "not exported", export, blocks)
+    if frame.timed and frame.at - times[-1] > LOOKBACK_S:
+        age = duration(float(frame.at - times[-1]))
+        return Unknown(
+            cause="stale_data",
+            needs=name,
+            why=f"newest sample is {age} old",
+            fix="check that the exporter runs and is scraped",
+            blocks=blocks,
+        )
+    if values.size == 1 or not frame.timed:
+        return Unknown(
+            cause="metrics_missing",
+            needs=name,
+            why="one sample only: no rate, change or hold time can be told",
+            fix="ask a Prometheus server, or give a file with several timestamps a series",
+            blocks=blocks,
+        )
+    return Unknown(
+        cause="metrics_missing",
+        needs=name,
+        why="too few samples, or too few GPUs of this node to compare with",
+        fix="widen --window, or export it for all GPUs of the node",
+        blocks=blocks,
+    )
+
+
+def blind(
+    judge: Judge, seen: Observation, i: int, fired: Sequence[Fired]
+) -> tuple[Unknown, ...]:
+    """Return an entry for every blind cause that fired: it says why nothing can be told."""
+    out = []
+    for one in fired:
+        rule = judge.causes[one.cause]
+        symptoms = [s for s in rule.explains if s in seen.truth and seen.truth[s][i] == 1]
+        for pattern in rule.patterns:
+            symptoms += [s for s in pattern.all + pattern.any if s in seen.truth]
+        signals = [
+            s for name in symptoms for s in sorted(judge.observer.conditions[name].signals)
+        ]
+        steps = [step.command or step.do for step in rule.next]
+        out.append(
+            Unknown(
+                cause=rule.id,
+                needs=", ".join(dict.fromkeys(signals)),
+                why=sentence(rule.says, seen.frame, i, judge.catalogue),
+                fix=steps[0] if steps else _NO_EXPORT,
+                blocks=(),
+            )
+        )
+    return tuple(out)

@@ -1,0 +1,222 @@
+"""Fetch: from a target to the readings of its GPUs, in at most three waves of requests.
+
+Wave 1 asks for the target under every spelling of its labels at once; the other GPUs of the node
+come along with the few signals that are compared between siblings. Wave 2 runs only when it must:
+siblings of a UUID or pod, or a look at what the source does hold when nothing was found. Wave 3
+asks ``up`` of an exporter whose address was learnt in wave 2.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from engine.catalogue.types import Catalogue
+from engine.diagnosis.observe import Observer
+from engine.model import Kind
+from engine.samples import Batch, Matcher, Selection
+from engine.signals.labels import (
+    CLUSTER_LABELS,
+    HOST_LABELS,
+    JOB_LABELS,
+    UUID_LABELS,
+    Place,
+    locate,
+)
+from engine.signals.normalise import Readings, build_frame
+from engine.sources.port import Source
+from engine.topology import Target
+
+# Read even if no rule of a site asks for them: identity, core readings, the last Xid.
+ALWAYS = ("gpu_util", "gr_engine_active", "sm_active", "sm_clock", "gpu_temp", "power_usage", "xid")
+_FULL_UUID = 40
+
+
+@dataclass(slots=True)
+class Fetched:
+    """What came back so far: series, counts for the answer, and the moment judged."""
+
+    batch: Batch
+    at: float | None
+    window_s: float
+    waves: int = 0
+    warnings: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """The metric names to ask for: of the target, of its siblings, of its node."""
+
+    gpu: tuple[str, ...]
+    siblings: tuple[str, ...]
+    node: tuple[str, ...]
+
+
+class Fetcher:
+    """Builds and sends the selections of a question."""
+
+    def __init__(self, catalogue: Catalogue, observer: Observer) -> None:
+        self.catalogue = catalogue
+        self.sibling_window_s = observer.sibling_window_s
+        self.window_s = observer.window_s
+        self.names = _names(catalogue, observer)
+
+    async def ask(
+        self, source: Source, got: Fetched, selections: Sequence[Selection]
+    ) -> Batch:
+        """Send one wave and add what came to what is there."""
+        batch = await source.select(selections, at=got.at)
+        got.waves += 1
+        got.batch.queries += batch.queries
+        got.batch.series += batch.series
+        got.warnings += [w for w in batch.warnings if w not in got.warnings]
+        if got.at is None:
+            got.at = got.batch.at = batch.at
+        return batch
+
+    def start(self, at: float | None, window_s: float) -> Fetched:
+        """Begin a question; the window is at least what the rules look back."""
+        return Fetched(Batch([], at, 0), at, max(window_s, self.window_s))
+
+    def frame(self, got: Fetched) -> Readings:
+        """Normalise everything that came so far."""
+        return build_frame(got.batch, self.catalogue, at=got.at, window_s=got.window_s)
+
+    def wave_one(self, target: Target, window_s: float) -> list[Selection]:
+        """Return the selections that find a target under every spelling of its labels."""
+        cluster = _cluster(target)
+        near = max(self.sibling_window_s, 300.0)
+        if target.uuid:
+            exact = len(target.uuid) >= _FULL_UUID
+            op, value = ("=", target.uuid) if exact else ("=~", re.escape(target.uuid) + ".*")
+            return [
+                Selection(self.names.gpu, (Matcher(label, op, value), *cluster), window_s)
+                for label in UUID_LABELS
+            ]
+        if target.pod:
+            pairs = (("exported_pod", "exported_namespace"), ("pod", "namespace"))
+            return [
+                Selection(
+                    self.names.gpu,
+                    (
+                        Matcher(pod, "=", target.pod),
+                        Matcher(namespace, "=", target.namespace or ""),
+                        *cluster,
+                    ),
+                    window_s,
+                )
+                for pod, namespace in pairs
+            ]
+        if target.job:
+            return [
+                Selection(self.names.gpu, (Matcher(label, "=", target.job), *cluster), window_s)
+                for label in JOB_LABELS
+            ]
+        if target.host is None:
+            matchers = cluster
+            if target.gpu is not None:
+                matchers = (Matcher("gpu", "=", str(target.gpu)), *cluster)
+            return [Selection(self.names.gpu, matchers, window_s)]
+        return self._by_host(target.host, target.gpu, cluster, window_s, near)
+
+    def _by_host(
+        self,
+        host: str,
+        gpu: int | None,
+        cluster: tuple[Matcher, ...],
+        window_s: float,
+        near: float,
+    ) -> list[Selection]:
+        out = []
+        for matchers in host_matchers(host):
+            common = (*matchers, *cluster)
+            if gpu is None or matchers[0].label not in {"Hostname", "hostname"}:
+                out.append(Selection(self.names.gpu, common, window_s))
+                continue
+            out.append(
+                Selection(self.names.gpu, (*common, Matcher("gpu", "=", str(gpu))), window_s)
+            )
+            if self.names.siblings:
+                others = (*common, Matcher("gpu", "!=", str(gpu)))
+                out.append(Selection(self.names.siblings, others, near))
+        return out
+
+    def siblings_of(self, places: Iterable[Place]) -> list[Selection]:
+        """Return the selections that bring the other GPUs of the hosts of some GPUs."""
+        near = max(self.sibling_window_s, 300.0)
+        hosts = sorted({p.host for p in places if p.host})
+        return [
+            Selection(self.names.siblings, matchers, near)
+            for host in hosts
+            for matchers in host_matchers(host)
+            if self.names.siblings
+        ]
+
+    def core_names(self) -> tuple[str, ...]:
+        """Return the metric names that every GPU exporter has some of."""
+        return tuple(
+            s.name for name in ALWAYS[:-1] for s in self.catalogue.signals[name].spellings
+        )
+
+
+def host_matchers(host: str) -> list[tuple[Matcher, ...]]:
+    """Return matchers that together select a host's series once each, however it is spelled."""
+    out: list[tuple[Matcher, ...]] = []
+    for k, label in enumerate(HOST_LABELS[:3]):
+        absent = tuple(Matcher(other, "=", "") for other in HOST_LABELS[:k])
+        out.append((Matcher(label, "=", host), *absent))
+    absent = tuple(Matcher(other, "=", "") for other in HOST_LABELS[:3])
+    address = re.escape(host) + r"(:[0-9]+)?"
+    out.append((Matcher("instance", "=~", address), *absent))
+    return out
+
+
+def matches(target: Target, places: Place) -> bool:
+    """Return whether a series' place is the target, as far as the target says."""
+    return (
+        (target.host is None or target.host == places.host)
+        and (target.gpu is None or target.gpu == places.gpu)
+        and (target.uuid is None or (places.uuid or "").lower().startswith(target.uuid.lower()))
+        and (target.cluster is None or target.cluster == places.cluster)
+        and (target.job is None or target.job == places.job)
+        and (
+            target.pod is None
+            or (places.workload is not None and places.workload == (target.namespace, target.pod))
+        )
+    )
+
+
+def places_of(batch: Batch) -> list[Place]:
+    """Return the distinct places named by the series of a batch."""
+    seen: dict[tuple[tuple[str, str], ...], Place] = {}
+    for series in batch.series:
+        signature = tuple(series.labels.items())
+        if signature not in seen:
+            seen[signature] = locate(series.labels)
+    return list(dict.fromkeys(seen.values()))
+
+
+def _cluster(target: Target) -> tuple[Matcher, ...]:
+    return (Matcher(CLUSTER_LABELS[0], "=", target.cluster),) if target.cluster else ()
+
+
+def _names(catalogue: Catalogue, observer: Observer) -> Names:
+    wanted = set(observer.signals) | set(ALWAYS) | {s.id for s in catalogue.signals.values() if s.core}
+    signals = [s for name, s in sorted(catalogue.signals.items()) if name in wanted]
+    siblings = set(observer.sibling_signals)
+
+    def spelled(scope: str, only: set[str] | None = None) -> tuple[str, ...]:
+        return tuple(
+            dict.fromkeys(
+                sp.name
+                for s in signals
+                if s.scope == scope and (only is None or s.id in only)
+                for sp in s.spellings
+            )
+        )
+
+    return Names(spelled("gpu"), spelled("gpu", siblings), spelled("node"))
+
+
+__all__ = ["Fetched", "Fetcher", "Kind", "host_matchers", "matches", "places_of"]

@@ -1,0 +1,283 @@
+"""Judge: from words to a verdict for one entity of a frame.
+
+Truths go to the inference engine, the causes that fired are ranked, and each becomes a
+`Diagnosis` with the readings that decided it. What could not be decided is listed by the reading
+that is missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from engine.catalogue.types import AlternativeRule, Catalogue, CauseRule, NextStep, Pattern
+from engine.diagnosis import explain
+from engine.diagnosis.observe import Observation, Observer, Trits
+from engine.diagnosis.rank import Fired, Ranked, rank
+from engine.diagnosis.words import sentence, step
+from engine.inference import Derived, make_inferrer
+from engine.model import (
+    Alternative,
+    Class,
+    Confidence,
+    Coverage,
+    Diagnosis,
+    Entity,
+    Truth,
+    Unknown,
+    Verdict,
+)
+from engine.samples import LOOKBACK_S, Frame
+from engine.signals.labels import node_entity
+
+_ORDER = (Confidence.CERTAIN, Confidence.LIKELY, Confidence.POSSIBLE)
+# The activity of a GPU can be read from any of these; the other core readings have no stand-in.
+ACTIVITY = ("gpu_util", "gr_engine_active", "sm_active")
+CORE = ("sm_clock", "gpu_temp", "power_usage")
+_CAUSE = "cause/"
+# The blind cause that means "visibly slow, and nothing exported says why": never healthy.
+_UNEXPLAINED = "metrics_missing"
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What is said of one entity: the parts of a `Why` that do not depend on the source."""
+
+    entity: Entity
+    verdict: Verdict
+    diagnoses: tuple[Diagnosis, ...]
+    notes: tuple[Diagnosis, ...]
+    unknown: tuple[Unknown, ...]
+    coverage: Coverage
+
+
+class Judge:
+    """Rules compiled for judging; one per catalogue, used from one event loop."""
+
+    def __init__(self, catalogue: Catalogue, *, inference: str = "auto") -> None:
+        self.catalogue = catalogue
+        self.observer = Observer(catalogue)
+        self.causes: dict[str, CauseRule] = dict(sorted(catalogue.causes.items()))
+        self.inferrer = make_inferrer(self.causes, prefer=inference)
+        self._asked = _symptoms_of(self.causes.values())
+
+    def observe(self, frame: Frame) -> Observation:
+        """Turn a frame into words (see `Observer.observe`)."""
+        return self.observer.observe(frame)
+
+    def states(self, seen: Observation) -> dict[str, Trits]:
+        """Return for every cause whether its patterns can hold: 1, 0 (cannot tell) or -1.
+
+        This is the same logic as the inference, without what is derived from other causes; it
+        serves coverage, and tells which entities need no inference at all.
+        """
+        n = len(seen.frame)
+        out = {}
+        for name, rule in self.causes.items():
+            best = np.full(n, -1, dtype=np.int8)
+            for pattern in rule.patterns:
+                np.maximum(best, _pattern_state(pattern, seen, n), out=best)
+            out[name] = best
+        return out
+
+    def judge(
+        self, seen: Observation, i: int, states: Mapping[str, Trits], *, unknowns: bool = True
+    ) -> Judgement:
+        """Judge entity i. ``unknowns`` False leaves out the list of what was not seen (sweeps)."""
+        entity = seen.frame.entities[i]
+        derived = self._infer(seen, i, states)
+        fired = [self._fired(d, seen, i) for d in derived]
+        ranked = rank(fired)
+        diagnoses = [self._diagnosis(r, seen, i, states) for r in ranked if _acts(r)]
+        notes = [self._diagnosis(r, seen, i, states) for r in ranked if _benign(r)]
+        blind = [f for f in fired if f.class_ is Class.BLIND]
+        missing = explain.unknowns(self, seen, i, states) if unknowns else ()
+        verdict = self._verdict(seen, i, diagnoses, notes, blind)
+        fired_ids = {f.cause for f in fired}
+        return Judgement(
+            entity=entity,
+            verdict=verdict,
+            diagnoses=tuple(diagnoses),
+            notes=tuple(notes),
+            unknown=explain.blind(self, seen, i, blind) + tuple(missing),
+            coverage=self._coverage(states, i, fired_ids),
+        )
+
+    def _infer(
+        self, seen: Observation, i: int, states: Mapping[str, Trits]
+    ) -> Sequence[Derived]:
+        if all(state[i] != 1 for state in states.values()):
+            return ()  # no pattern's own symptoms hold, so nothing can be derived either
+        return self.inferrer.infer(seen.words(i, self._asked))
+
+    def _fired(self, derived: Derived, seen: Observation, i: int) -> Fired:
+        rule = self.causes[derived.cause]
+        held = [rule.patterns[k] for k in derived.patterns]
+        confidence = min(
+            (self._confidence(p, seen, i) for p in held), key=_ORDER.index
+        )
+        true = {s for s in rule.explains if s in seen.truth and seen.truth[s][i] == 1}
+        for pattern in held:
+            true |= {
+                s for s in pattern.all + pattern.any if s in seen.truth and seen.truth[s][i] == 1
+            }
+        return Fired(
+            cause=rule.id,
+            class_=rule.class_,
+            severity=rule.severity,
+            confidence=confidence,
+            explains=frozenset(true),
+            effects=rule.effects,
+            entity=self.scope_entity(rule, seen.frame.entities[i]),
+        )
+
+    def _confidence(self, pattern: Pattern, seen: Observation, i: int) -> Confidence:
+        """Return the pattern's word, or ``possible`` if any symptom it needs is weak."""
+        needed = [s for s in pattern.all if s in seen.weak]
+        some = [s for s in pattern.any if s in seen.truth and seen.truth[s][i] == 1]
+        weak = any(seen.weak[s][i] for s in needed)
+        weak = weak or bool(some and all(seen.weak[s][i] for s in some))
+        return Confidence.POSSIBLE if weak else pattern.confidence
+
+    @staticmethod
+    def scope_entity(rule: CauseRule, entity: Entity) -> Entity:
+        """Return what a cause is said of: the node for node-wide causes, else the GPU itself."""
+        if rule.scope in {"node", "rack"} and entity.host:
+            return node_entity(entity.host, entity.cluster)
+        return entity
+
+    def _diagnosis(
+        self, ranked: Ranked, seen: Observation, i: int, states: Mapping[str, Trits]
+    ) -> Diagnosis:
+        fired = ranked.fired
+        rule = self.causes[fired.cause]
+        proof = [s for s in _proof(rule, seen, i) if seen.truth[s][i] == 1]
+        return Diagnosis(
+            cause=rule.id,
+            title=rule.title,
+            class_=rule.class_,
+            entity=fired.entity,
+            severity=rule.severity,
+            confidence=fired.confidence,
+            says=sentence(rule.says, seen.frame, i, self.catalogue),
+            evidence=explain.evidence(self, seen, i, proof),
+            against=explain.evidence(
+                self, seen, i, [s for s in rule.against if seen.truth[s][i] == 1]
+            ),
+            effects=ranked.effects,
+            alternatives=tuple(
+                self._alternative(a, seen.frame, i)
+                for a in rule.alternatives
+                if a.cause not in states or states[a.cause][i] == 0
+            ),
+            next=tuple(step(s, seen.frame, i, self.catalogue) for s in rule.next),
+            since=self._since(seen, i, proof),
+            rule=rule.name,
+            references=rule.references,
+        )
+
+    def _alternative(self, rule: AlternativeRule, frame: Frame, i: int) -> Alternative:
+        filled = step(NextStep("", rule.command), frame, i, self.catalogue)
+        return Alternative(rule.cause, rule.told_apart_by, filled.command)
+
+    def _since(self, seen: Observation, i: int, proof: Iterable[str]) -> float | None:
+        for symptom in proof:
+            return self.observer.since(seen.frame, i, symptom)
+        return None
+
+    def _coverage(
+        self, states: Mapping[str, Trits], i: int, fired: set[str]
+    ) -> Coverage:
+        causes = [c for c in self.causes if self.causes[c].class_ is not Class.BLIND]
+        unseen = sum(1 for c in causes if states[c][i] == 0 and c not in fired)
+        return Coverage(
+            rules=len(causes),
+            checked=len(causes) - unseen,
+            fired=sum(1 for c in causes if c in fired),
+            unseen=unseen,
+        )
+
+    @staticmethod
+    def _verdict(
+        seen: Observation,
+        i: int,
+        diagnoses: Sequence[Diagnosis],
+        notes: Sequence[Diagnosis],
+        blind: Sequence[Fired],
+    ) -> Verdict:
+        if diagnoses:
+            return Verdict.DEGRADED
+        unexplained = any(b.cause == _UNEXPLAINED for b in blind)
+        if unexplained or not core_readings(seen.frame, i):
+            return Verdict.UNKNOWN
+        if any(n.cause == "idle" for n in notes):
+            return Verdict.IDLE
+        return Verdict.HEALTHY
+
+
+def core_readings(frame: Frame, i: int) -> bool:
+    """Return whether the core readings of a GPU are there and fresh: without them, no health."""
+    return not missing_core(frame, i)
+
+
+def missing_core(frame: Frame, i: int) -> tuple[str, ...]:
+    """Return the core readings that are missing or older than five minutes."""
+    missing = [s for s in CORE if not fresh(frame, s, i)]
+    if not any(fresh(frame, s, i) for s in ACTIVITY):
+        missing.insert(0, ACTIVITY[0])
+    return tuple(missing)
+
+
+def fresh(frame: Frame, signal: str, i: int) -> bool:
+    """Return whether a signal has a reading within five minutes of the moment judged."""
+    times, _ = frame.samples(signal, i)
+    return bool(times.size) and (not frame.timed or frame.at - times[-1] <= LOOKBACK_S)
+
+
+def _pattern_state(pattern: Pattern, seen: Observation, n: int) -> Trits:
+    state = np.ones(n, dtype=np.int8)
+    for name in pattern.all:
+        if name in seen.truth:
+            np.minimum(state, seen.truth[name], out=state)
+    some = [seen.truth[s] for s in pattern.any if s in seen.truth]
+    if some and not any(s.startswith(_CAUSE) for s in pattern.any):
+        np.minimum(state, np.maximum.reduce(some), out=state)
+    for name in pattern.none:
+        if name in seen.truth:
+            np.minimum(state, -seen.truth[name], out=state)
+    for name in pattern.unless:
+        if name in seen.truth:
+            state[seen.truth[name] == 1] = -1
+    return state
+
+
+def _symptoms_of(rules: Iterable[CauseRule]) -> tuple[str, ...]:
+    return tuple(
+        sorted(
+            {r for rule in rules for p in rule.patterns for r in p.refs if not r.startswith(_CAUSE)}
+        )
+    )
+
+
+def _proof(rule: CauseRule, seen: Observation, i: int) -> list[str]:
+    """Return the symptoms that decided, those of the patterns that hold first, in rule order."""
+    names: dict[str, None] = {}
+    for pattern in rule.patterns:
+        wanted = [s for s in pattern.all + pattern.any if s in seen.truth]
+        if all(seen.truth[s][i] == 1 for s in pattern.all if s in seen.truth):
+            names.update(dict.fromkeys(wanted))
+    names.update(dict.fromkeys(s for s in rule.explains if s in seen.truth))
+    return list(names)
+
+
+def _acts(ranked: Ranked) -> bool:
+    return ranked.fired.class_ not in {Class.BENIGN, Class.BLIND}
+
+
+def _benign(ranked: Ranked) -> bool:
+    return ranked.fired.class_ is Class.BENIGN
+
+
+__all__ = ["ACTIVITY", "CORE", "Judge", "Judgement", "Truth", "core_readings", "missing_core"]

@@ -1,0 +1,136 @@
+"""When a target has no readings in the window: say what the source does hold.
+
+Either the target has readings further back (then it is stale, not unknown to us), or its exporter
+is down, or nothing of that name exists: then the nearest names are offered.
+"""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+from rapidfuzz import fuzz, process
+
+from engine.diagnosis.fetch import Fetched, Fetcher, host_matchers, matches
+from engine.errors import UsageError
+from engine.model import Entity, Kind
+from engine.samples import Column, Frame, Matcher, Selection
+from engine.signals.labels import IDENTITY_LABELS, locate, node_entity
+from engine.signals.normalise import Readings
+from engine.sources.port import Source
+from engine.topology import Target
+
+LOOKBACK_LOST_S = 86400.0
+_CLOSE = 60.0
+_SHOWN = 8
+
+
+async def lost(
+    fetcher: Fetcher, source: Source, got: Fetched, target: Target
+) -> tuple[Readings, list[int]]:
+    """Look further back for a target, and at the exporters of its host.
+
+    Returns:
+        The readings of the last day and the entities that are the target; none if there is
+        nothing but the state of the exporter, or no GPU reading at all.
+
+    Raises:
+        UsageError: the source holds GPUs, but none of this name.
+    """
+    selections = fetcher.wave_one(target, LOOKBACK_LOST_S)
+    core = tuple(dict.fromkeys(fetcher.core_names()))
+    wider = [Selection(core, s.matchers, LOOKBACK_LOST_S) for s in selections]
+    if target.host:
+        wider += [
+            Selection(("up",), matchers, got.window_s) for matchers in host_matchers(target.host)
+        ]
+    await fetcher.ask(source, got, wider)
+    got.window_s = LOOKBACK_LOST_S
+    readings = fetcher.frame(got)
+    chosen = [
+        i for i, group in enumerate(readings.places) if any(matches(target, p) for p in group)
+    ]
+    if chosen:
+        addresses = sorted({a for i in chosen for a in readings.instances[i]})
+        if addresses:
+            pattern = "|".join(re.escape(a) for a in addresses)
+            up = Selection(("up",), (Matcher("instance", "=~", pattern),), got.window_s)
+            await fetcher.ask(source, got, [up])
+        return fetcher.frame(got), chosen
+    if target.host in readings.nodes:
+        return readings, []
+    rows = await source.label_sets(core, IDENTITY_LABELS, at=got.at, window_s=LOOKBACK_LOST_S)
+    got.batch.queries += 1
+    got.waves += 1
+    known = [locate(row) for row in rows]
+    if any(p.key[1] for p in known):
+        raise _no_such(target, known)
+    return readings, []
+
+
+def _no_such(target: Target, known: list[object]) -> UsageError:
+    from engine.signals.labels import Place  # noqa: PLC0415
+
+    places = [p for p in known if isinstance(p, Place)]
+    hosts = sorted({p.host for p in places if p.host})
+    if target.uuid:
+        uuids = sorted({p.uuid for p in places if p.uuid})
+        return UsageError(
+            f"no GPU {target.uuid} in this source",
+            hint=_offer(target.uuid, uuids),
+            code="no_such_target",
+        )
+    if target.host in hosts and target.gpu is not None:
+        gpus = sorted({p.gpu for p in places if p.host == target.host and p.gpu is not None})
+        return UsageError(
+            f"no GPU {target.gpu} on {target.host}",
+            hint=f"it has GPU {', '.join(map(str, gpus[:64]))}" if gpus else "it names no GPU index",
+            code="no_such_target",
+        )
+    if target.host:
+        return UsageError(
+            f"no host {target.host!r} in this source",
+            hint=_offer(target.host, hosts),
+            code="no_such_target",
+        )
+    return UsageError(
+        f"nothing here is called {target.text!r}",
+        hint=f"known hosts: {', '.join(hosts[:_SHOWN])}" if hosts else "no host is named",
+        code="no_such_target",
+    )
+
+
+def _offer(name: str, known: list[str]) -> str:
+    close = process.extract(name, known, scorer=fuzz.WRatio, limit=3, score_cutoff=_CLOSE)
+    if close:
+        return f"did you mean {', '.join(one for one, _, _ in close)}"
+    shown = ", ".join(known[:_SHOWN])
+    more = f" and {len(known) - _SHOWN} more" if len(known) > _SHOWN else ""
+    return f"known: {shown}{more}" if known else "the source names none"
+
+
+def placeholder(target: Target, readings: Readings, got: Fetched) -> Readings:
+    """Return readings with one entity for a target without any: only its host may be known."""
+    host = target.host
+    if target.kind is Kind.GPU:
+        name = f"{host}:{target.gpu}" if host and target.gpu is not None else target.text
+        entity = Entity(Kind.GPU, name, target.cluster, host, target.gpu, target.uuid)
+    elif host:
+        entity = node_entity(host, target.cluster)
+    else:
+        entity = Entity(target.kind, target.text, target.cluster)
+    columns = {}
+    for signal, (ts, values) in readings.nodes.get(host or "", {}).items():
+        order = np.lexsort((values, ts))
+        offsets = np.array([0, values.size], dtype=np.int64)
+        columns[signal] = Column(ts[order], values[order], offsets)
+    frame = Frame(
+        entities=[entity],
+        at=got.at or 0.0,
+        timed=got.at is not None,
+        columns=columns,
+        attrs={},
+        host=np.zeros(1, dtype=np.int64),
+        window_s=got.window_s,
+    )
+    return Readings(frame, readings.warnings, [frozenset()], [[]], readings.nodes)

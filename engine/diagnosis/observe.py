@@ -1,0 +1,176 @@
+"""Observe: numbers become words. Every symptom is true, false or unknown for every entity.
+
+A symptom that is true on one sample only, or whose hold time cannot be proven for lack of
+history, is ``weak``: it counts as true, and no verdict that rests on it is more than ``possible``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from engine.catalogue.types import Catalogue, Place, SymptomRule
+from engine.condition import Condition, Memo, compile_condition
+from engine.model import Truth
+from engine.samples import Column, Frame
+
+Trits = npt.NDArray[np.int8]
+Bools = npt.NDArray[np.bool_]
+
+_TRUTH = {1: Truth.TRUE, 0: Truth.UNKNOWN, -1: Truth.FALSE}
+_NOWHERE = Place("", 1, 1)
+
+
+@dataclass(slots=True)
+class Observation:
+    """The words for all entities of a frame.
+
+    ``truth`` is 1, 0 or -1 per entity for every symptom, ``weak`` marks the true ones that rest
+    on a single sample or an unproven hold time.
+    """
+
+    frame: Frame
+    memo: Memo
+    truth: dict[str, Trits]
+    weak: dict[str, Bools]
+
+    def words(self, i: int, symptoms: Iterable[str]) -> dict[str, Truth]:
+        """Return the truth of some symptoms for entity i."""
+        return {name: _TRUTH[int(self.truth[name][i])] for name in symptoms}
+
+
+class Observer:
+    """All symptom conditions of a catalogue, compiled once."""
+
+    def __init__(self, catalogue: Catalogue) -> None:
+        self.rules: Mapping[str, SymptomRule] = {
+            name: rule for name, rule in sorted(catalogue.symptoms.items())
+        }
+        self.conditions: dict[str, Condition] = {
+            name: compile_condition(rule.when, catalogue, rule.when_place or _NOWHERE)
+            for name, rule in self.rules.items()
+        }
+
+    @cached_property
+    def signals(self) -> frozenset[str]:
+        """Every signal that some symptom reads."""
+        return frozenset().union(*(c.signals for c in self.conditions.values()))
+
+    @cached_property
+    def sibling_signals(self) -> frozenset[str]:
+        """The signals that are compared with the other GPUs of a node."""
+        return frozenset().union(*(c.sibling_signals for c in self.conditions.values()))
+
+    @cached_property
+    def sibling_window_s(self) -> float:
+        """How far back siblings are looked at (s)."""
+        windows = [c.max_window_s for c in self.conditions.values() if c.uses_siblings]
+        return max(windows, default=0.0)
+
+    @cached_property
+    def window_s(self) -> float:
+        """How far back the conditions look (s)."""
+        holds = (r.hold_s for r in self.rules.values())
+        windows = (c.max_window_s for c in self.conditions.values())
+        return max(*windows, *holds, 0.0) if self.conditions else 0.0
+
+    def observe(self, frame: Frame) -> Observation:
+        """Evaluate every symptom for every entity of a frame."""
+        memo = Memo(frame)
+        counts = _sample_counts(frame)
+        truth: dict[str, Trits] = {}
+        weak: dict[str, Bools] = {}
+        for name, condition in self.conditions.items():
+            value = condition.evaluate(frame, memo)
+            thin = _thin(condition, counts, len(frame))
+            rule = self.rules[name]
+            if rule.hold_s > 0 and (value == 1).any():
+                held = condition.held(frame, memo, rule.hold_s)
+                thin = thin | ((value == 1) & (held == 0))
+                value = np.where((value == 1) & (held == -1), np.int8(-1), value)
+            truth[name] = value
+            weak[name] = thin & (value == 1)
+        return Observation(frame, memo, truth, weak)
+
+    def since(self, frame: Frame, i: int, symptom: str) -> float | None:
+        """Return the first sample time from which a symptom has been true without a break.
+
+        None if it cannot be told: no times, or it was already true at the start of the window.
+        """
+        if not frame.timed:
+            return None
+        condition = self.conditions[symptom]
+        times = _times(frame, i, condition.signals)
+        alone = _only(frame, i, condition)
+        began: float | None = None
+        for t in reversed(times):
+            earlier = replace(alone, at=float(t))
+            if condition.evaluate(earlier, Memo(earlier))[0] != 1:
+                return began
+            began = float(t)
+        return None
+
+
+def _sample_counts(frame: Frame) -> dict[str, npt.NDArray[np.int64]]:
+    return {name: np.diff(column.offsets) for name, column in frame.columns.items()}
+
+
+def _thin(
+    condition: Condition, counts: Mapping[str, npt.NDArray[np.int64]], n: int
+) -> Bools:
+    """Return for which entities all readings of a condition are single samples."""
+    most = np.zeros(n, dtype=np.int64)
+    for signal in condition.signals:
+        if signal in counts:
+            np.maximum(most, counts[signal], out=most)
+    return most == 1
+
+
+def _times(frame: Frame, i: int, signals: Iterable[str]) -> list[float]:
+    found = {float(t) for s in signals for t in frame.samples(s, i)[0]}
+    return sorted(found)
+
+
+def _only(frame: Frame, i: int, condition: Condition) -> Frame:
+    """Return the part of a frame that a condition needs for entity i (its host with siblings)."""
+    if condition.uses_siblings and frame.host[i] >= 0:
+        members = [int(k) for k in np.flatnonzero(frame.host == frame.host[i])]
+        members.sort(key=lambda k: k != i)
+    else:
+        members = [i]
+    return subframe(frame, members, condition.signals)
+
+
+def subframe(frame: Frame, members: list[int], signals: Iterable[str]) -> Frame:
+    """Return a frame of some entities and signals of another, in the given order."""
+    columns = {}
+    for name in signals:
+        column = frame.columns.get(name)
+        if column is None:
+            continue
+        parts = [slice(int(column.offsets[k]), int(column.offsets[k + 1])) for k in members]
+        offsets = np.zeros(len(members) + 1, dtype=np.int64)
+        np.cumsum([p.stop - p.start for p in parts], out=offsets[1:])
+        if offsets[-1]:
+            columns[name] = Column(
+                np.concatenate([column.ts[p] for p in parts]),
+                np.concatenate([column.values[p] for p in parts]),
+                offsets,
+            )
+    picked = np.array(members, dtype=np.int64)
+    place = {old: new for new, old in enumerate(members)}
+    return Frame(
+        entities=[frame.entities[k] for k in members],
+        at=frame.at,
+        timed=frame.timed,
+        columns=columns,
+        attrs={name: values[picked] for name, values in frame.attrs.items()},
+        host=frame.host[picked],
+        dropped={(s, place[k]): d for (s, k), d in frame.dropped.items() if k in place},
+        origins={(s, place[k]): o for (s, k), o in frame.origins.items() if k in place},
+        window_s=frame.window_s,
+    )

@@ -1,0 +1,174 @@
+"""Running the tests that sit in rule files: synthetic readings in, verdict out.
+
+The readings of a test go through the same evaluation, inference and ranking as real ones; only
+the source is replaced. The window is 15 minutes of samples every 15 s, the times are fixed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from engine.catalogue.types import Catalogue, CauseRule, RuleTest, SymptomRule
+from engine.diagnosis.judge import Judge
+from engine.errors import UsageError
+from engine.model import Entity, Kind, Truth
+from engine.samples import Column, Dropped, Floats, Frame
+
+AT = 1764432000.0
+STEP_S = 15.0
+WINDOW_S = 900.0
+_SAMPLES = int(WINDOW_S / STEP_S) + 1
+_DEFAULT_MODEL = "NVIDIA H100 80GB HBM3"
+_TRUTHS = {1: Truth.TRUE, 0: Truth.UNKNOWN, -1: Truth.FALSE}
+
+
+@dataclass(frozen=True, slots=True)
+class RuleTestResult:
+    """How one test of one rule went; ``message`` says what came instead."""
+
+    rule: str
+    test: str
+    ok: bool
+    message: str
+
+
+def run_rule_tests(
+    catalogue: Catalogue, ids: Iterable[str] | None = None
+) -> list[RuleTestResult]:
+    """Run the tests of all rules, or of some.
+
+    Raises:
+        UsageError: a rule id is not known.
+    """
+    rules: dict[str, SymptomRule | CauseRule] = {**catalogue.symptoms, **catalogue.causes}
+    wanted = sorted(rules) if ids is None else list(ids)
+    for name in wanted:
+        if name not in rules:
+            raise UsageError(f"no rule {name!r}", hint="gpuwhy rules list names them all")
+    judge = Judge(catalogue)
+    out = []
+    for name in wanted:
+        rule = rules[name]
+        for test in rule.tests:
+            if isinstance(rule, SymptomRule):
+                message = _check_symptom(judge, rule, test)
+            else:
+                message = _check_cause(judge, rule, test)
+            out.append(RuleTestResult(name, test.name, not message, message))
+    return out
+
+
+def _check_symptom(judge: Judge, rule: SymptomRule, test: RuleTest) -> str:
+    seen = judge.observe(frame_of(judge.catalogue, test))
+    got = _TRUTHS[int(seen.truth[rule.id][0])].value
+    return "" if got == test.expect else f"expected {test.expect}, got {got}"
+
+
+def _check_cause(judge: Judge, rule: CauseRule, test: RuleTest) -> str:
+    seen = judge.observe(frame_of(judge.catalogue, test))
+    states = judge.states(seen)
+    answer = judge.judge(seen, 0, states)
+    found = {d.cause: d for d in answer.diagnoses + answer.notes}
+    below = {e for d in found.values() for e in _effects(d.effects)}
+    blind = {u.cause for u in answer.unknown if u.needs and not u.blocks}
+    fires = rule.id in found or rule.id in below or rule.id in blind
+    got = "fires" if fires else ("unknown" if states[rule.id][0] == 0 else "quiet")
+    if got != test.expect:
+        others = ", ".join(sorted(found)) or "nothing"
+        return f"expected {test.expect}, got {got} (found: {others})"
+    if test.confidence and rule.id in found and found[rule.id].confidence != test.confidence:
+        return f"expected confidence {test.confidence}, got {found[rule.id].confidence}"
+    return ""
+
+
+def _effects(effects: Iterable[Any]) -> list[str]:
+    return [name for e in effects for name in (e.cause, *_effects(e.effects))]
+
+
+def frame_of(catalogue: Catalogue, test: RuleTest) -> Frame:
+    """Build the frame of a test: entity 0 is the GPU asked about, siblings follow."""
+    siblings = test.siblings or {}
+    count = int(siblings.get("count", 0))
+    model = test.model or _DEFAULT_MODEL
+    givens: list[Mapping[str, Any]] = [test.given] + [siblings.get("given", {})] * count
+    entities = [
+        Entity(
+            Kind.GPU,
+            f"node-1:{k}",
+            host="node-1",
+            gpu=k,
+            uuid=f"GPU-{k:08x}-0000-4000-8000-000000000000",
+            pci=f"0000:{k + 16:02x}:00",
+            model=model,
+        )
+        for k in range(count + 1)
+    ]
+    known = catalogue.model_for(model)
+    attrs = {name: np.full(len(entities), v) for name, v in (known.attrs if known else {}).items()}
+    frame = Frame(
+        entities=entities,
+        at=AT,
+        timed=True,
+        columns={},
+        attrs=attrs,
+        host=np.zeros(len(entities), dtype=np.int64),
+        window_s=WINDOW_S,
+    )
+    for signal in sorted({name for given in givens for name in given}):
+        if signal not in catalogue.signals:
+            raise UsageError(f"rule test {test.name!r} gives an unknown signal {signal!r}")
+        _add(frame, signal, [given.get(signal) for given in givens])
+    return frame
+
+
+def _add(frame: Frame, signal: str, values: list[Any]) -> None:
+    times: list[Floats] = []
+    numbers: list[Floats] = []
+    offsets = [0]
+    for i, value in enumerate(values):
+        ts, vs = readings(value)
+        if value == "blank":
+            frame.dropped[(signal, i)] = Dropped({"INT64_BLANK": _SAMPLES}, 9.223372036854776e18)
+        times.append(ts)
+        numbers.append(vs)
+        offsets.append(offsets[-1] + vs.size)
+    if offsets[-1]:
+        frame.columns[signal] = Column(
+            np.concatenate(times), np.concatenate(numbers), np.array(offsets, dtype=np.int64)
+        )
+
+
+def readings(value: Any) -> tuple[Floats, Floats]:
+    """Turn a ``given`` value of a rule test into (times, values)."""
+    grid = AT - WINDOW_S + STEP_S * np.arange(_SAMPLES)
+    match value:
+        case None | "blank":
+            return np.empty(0), np.empty(0)
+        case bool() | int() | float():
+            return grid, np.full(_SAMPLES, float(value))
+        case list():
+            times = np.linspace(AT - WINDOW_S, AT, len(value)) if len(value) > 1 else grid[-1:]
+            return times, np.array(value, dtype=np.float64)
+        case {"from": a, "to": b}:
+            return grid, np.linspace(float(a), float(b), _SAMPLES)
+        case {"was": was, "now": now, "ago": ago}:
+            return grid, np.where(grid > AT - seconds(ago), float(now), float(was))
+        case {"once": one}:
+            return grid[-1:], np.array([float(one)])
+        case {"stale": one, "ago": ago}:
+            kept = grid[grid <= AT - seconds(ago)]
+            return kept, np.full(kept.size, float(one))
+    raise UsageError(f"a rule test gives a value of unknown form: {value!r}")
+
+
+def seconds(text: str) -> float:
+    """Read a duration such as ``90s``, ``5m``, ``1h``."""
+    units = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+    try:
+        return float(text[:-1]) * units[text[-1]]
+    except (ValueError, KeyError, IndexError, TypeError):
+        raise UsageError(f"not a duration: {text!r}", hint="write 90s, 5m, 1h or 2d") from None

@@ -1,0 +1,98 @@
+"""Filling the sentences and commands of rules with the names and readings of one entity.
+
+Placeholders: ``{entity} {host} {gpu} {model} {uuid} {pci} {pod} {namespace}``, ``{gpu.ATTR}``
+(a fact of the GPU model), ``{SIGNAL}`` (its newest reading, with unit), ``{SIGNAL.value}`` (the
+bare number, for commands) and ``{xid.name}`` (the newest Xid with its name). In commands every
+value is one word, quoted for a shell, since host names and labels are untrusted text.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from engine.catalogue.types import Catalogue, NextStep
+from engine.model import Entity, Step
+from engine.samples import Frame
+from engine.units import number, quantity
+
+PLACEHOLDER = re.compile(r"\{([a-z][a-z0-9_]*(?:\.[a-z0-9_]+)?)\}")
+NAMES = ("entity", "host", "gpu", "model", "uuid", "pci", "pod", "namespace")
+_UNNAMED = {"host": "HOST", "gpu": "GPU", "pod": "POD", "namespace": "NAMESPACE", "pci": "BUS_ID"}
+
+
+def fill(text: str, values: Callable[[str], str]) -> str:
+    """Replace every placeholder of a template."""
+    return PLACEHOLDER.sub(lambda found: values(found[1]), text)
+
+
+def sentence(template: str, frame: Frame, i: int, catalogue: Catalogue) -> str:
+    """Fill a sentence for entity i: what is not known is said to be not known."""
+    entity = frame.entities[i]
+
+    def value(name: str) -> str:
+        if name in NAMES:
+            return _name(entity, name) or f"an unknown {name}"
+        return _reading(name, frame, i, catalogue)
+
+    return fill(template, value)
+
+
+def _reading(name: str, frame: Frame, i: int, catalogue: Catalogue) -> str:
+    head, _, part = name.partition(".")
+    if head == "gpu":
+        fact = frame.attrs.get(part)
+        return "unknown" if fact is None or np.isnan(fact[i]) else number(float(fact[i]))
+    signal = catalogue.signals.get(head)
+    _, readings = frame.samples(head, i)
+    if signal is None or not readings.size:
+        return f"an unknown {signal.title if signal else name}"
+    newest = float(readings[-1])
+    if part == "value":
+        return number(newest)
+    if part == "name":
+        entry = catalogue.entries.get(head, {}).get(number(newest), {})
+        title = entry.get("name") or entry.get("title")
+        return f"{signal.title} {number(newest)} ({title})" if title else number(newest)
+    return quantity(newest, signal.unit)
+
+
+def step(template: NextStep, frame: Frame, i: int, catalogue: Catalogue) -> Step:
+    """Fill a next step: the sentence, the command to paste, and the same as an argument list."""
+    entity = frame.entities[i]
+
+    def plain(name: str) -> str:
+        if name in NAMES:
+            return _name(entity, name) or _UNNAMED.get(name, name.upper())
+        return _reading(name, frame, i, catalogue)
+
+    command = argv = None
+    if template.command is not None:
+        words = [fill(word, plain) for word in template.command.split()]
+        command, argv = shlex.join(words), tuple(words)
+    return Step(
+        do=fill(template.do, plain),
+        command=command,
+        argv=argv,
+        risk=template.risk,
+        capture=template.capture,
+    )
+
+
+def _name(entity: Entity, name: str) -> str | None:
+    if name == "entity":
+        return entity.name
+    if name == "gpu":
+        return str(entity.gpu) if entity.gpu is not None else entity.uuid
+    found: Mapping[str, str | None] = {
+        "host": entity.host,
+        "model": entity.model,
+        "uuid": entity.uuid,
+        "pci": entity.pci,
+        "pod": entity.pod,
+        "namespace": entity.namespace,
+    }
+    return found.get(name)

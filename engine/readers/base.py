@@ -1,0 +1,56 @@
+"""What a reader is: something that recognises lines of one kind and says what they show."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar, Protocol
+
+from engine.catalogue.types import Catalogue
+from engine.model import Diagnosis, Finding, Unknown, Why
+
+Diagnose = Callable[[bytes], Sequence[Why]]
+"""Judges exporter text: exposition bytes in, one answer for each entity out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What readers may use: the knowledge, and the judge of readings if there is one."""
+
+    catalogue: Catalogue
+    diagnose: Diagnose | None = None
+
+
+@dataclass(slots=True)
+class Result:
+    """What one reader found, root cause first.
+
+    ``causes`` are taxonomy ids in order; ``kinds`` name what was recognised, also where there was
+    nothing to find.
+    """
+
+    kinds: list[str] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+    causes: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    diagnoses: list[Diagnosis] = field(default_factory=list)
+    unknown: list[Unknown] = field(default_factory=list)
+
+
+class Reader(Protocol):
+    """Reads one kind of text, line by line.
+
+    Attributes:
+        triggers: byte strings of which at least one stands in every line that can start this
+            kind; a cheap test that lets most of a log be skipped.
+        open: True while the next line is wanted whatever it holds (inside a section).
+    """
+
+    triggers: ClassVar[tuple[bytes, ...]]
+    open: bool
+
+    def feed(self, number: int, text: str) -> bool:
+        """Take one cleaned line (numbered from 1); return whether it belongs to this kind."""
+
+    def finish(self) -> Result:
+        """Return what all lines together show."""

@@ -1,0 +1,178 @@
+"""One kernel event, however often it was printed: bursts of the same Xid or SXid.
+
+A single fault prints a line for each channel, and a dying switch a line for each port. Lines are
+put together by machine, device, code and the parts of the message that tell two faults apart.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from engine.readers.sxid_line import SxidEvent
+from engine.readers.xid_line import XidEvent
+
+# Of values that can differ from line to line (processes, ports …) so many are kept by name.
+_KEEP = 64
+# Message parts that make two lines of one code on one GPU two different faults.
+_TELLING = ("unit", "link", "intrinfo", "error_status", "row", "contained_unit", "uncontained_unit")
+
+
+@dataclass(slots=True)
+class XidBurst:
+    """The same Xid on the same GPU. ``parent`` is the event that it follows from."""
+
+    first: XidEvent
+    last: XidEvent
+    count: int = 0
+    pids: dict[int, None] = field(default_factory=dict)
+    processes: dict[str, None] = field(default_factory=dict)
+    places: dict[tuple[int, int, int | None], int] = field(default_factory=dict)
+    sources: dict[str, None] = field(default_factory=dict)
+    caused_by: dict[int, None] = field(default_factory=dict)
+    parent: Burst | None = None
+
+    @property
+    def code(self) -> int:
+        """The Xid."""
+        return self.first.xid
+
+    @property
+    def line(self) -> int:
+        """The first line where it stands."""
+        return self.first.line
+
+    @property
+    def gpu(self) -> tuple[str | None, str | None]:
+        """Identity of the GPU: machine, and address or UUID."""
+        return (self.first.host, self.first.pci or self.first.uuid)
+
+    @property
+    def detail(self) -> dict[str, Any]:
+        """What the message says; of an Xid 154 the newest line counts."""
+        return self.last.detail if self.code == 154 else self.first.detail
+
+    def add(self, event: XidEvent) -> None:
+        """Count one more line."""
+        self.count += 1
+        self.last = event
+        _keep(self.sources, event.source)
+        if event.pid is not None:
+            _keep(self.pids, event.pid)
+        if event.process:
+            _keep(self.processes, event.process)
+        if event.caused_by is not None:
+            _keep(self.caused_by, event.caused_by)
+        if "gpc" in event.detail:
+            place = (event.detail["gpc"], event.detail["tpc"], event.detail.get("sm"))
+            if place in self.places or len(self.places) < _KEEP:
+                self.places[place] = self.places.get(place, 0) + 1
+        for key, value in event.detail.items():
+            self.first.detail.setdefault(key, value)
+
+
+@dataclass(slots=True)
+class SxidBurst:
+    """The same SXid on the switches of one machine."""
+
+    first: SxidEvent
+    count: int = 0
+    switches: dict[int, None] = field(default_factory=dict)
+    physical_ids: dict[int, None] = field(default_factory=dict)
+    ports: dict[int, None] = field(default_factory=dict)
+    severities: dict[str, None] = field(default_factory=dict)
+    parent: Burst | None = None
+
+    @property
+    def code(self) -> int:
+        """The SXid."""
+        return self.first.sxid
+
+    @property
+    def line(self) -> int:
+        """The first line where it stands."""
+        return self.first.line
+
+    @property
+    def fatal(self) -> bool:
+        """Whether any line calls it fatal."""
+        return any(s.lower() == "fatal" for s in self.severities)
+
+    def add(self, event: SxidEvent) -> None:
+        """Count one more line; detail lines add nothing."""
+        if event.is_detail:
+            return
+        self.count += 1
+        for target, value in (
+            (self.switches, event.switch),
+            (self.physical_ids, event.physical_id),
+            (self.ports, event.port),
+        ):
+            if value is not None:
+                _keep(target, value)
+        if event.severity:
+            _keep(self.severities, event.severity)
+
+
+Burst = XidBurst | SxidBurst
+
+
+class Gathering:
+    """Collects events into bursts, bounded: hostile logs cannot fill the memory."""
+
+    LIMIT = 4_096
+
+    def __init__(self) -> None:
+        self.xids: dict[tuple[Any, ...], XidBurst] = {}
+        self.sxids: dict[tuple[Any, ...], SxidBurst] = {}
+        self.overflow = 0
+        self.uuids: dict[str, str] = {}
+        self.serials: dict[str, str] = {}
+
+    def add_xid(self, event: XidEvent) -> None:
+        """Add one Xid to its burst."""
+        if event.uuid and event.pci:
+            self._remember(event.pci, event.uuid)
+        elif event.pci:
+            event.uuid = self.uuids.get(event.pci)
+        elif event.uuid:
+            event.pci = next((p for p, u in self.uuids.items() if u == event.uuid), None)
+        telling = tuple(event.detail.get(key) for key in _TELLING)
+        instance = (event.gpu_instance, event.compute_instance)
+        key = (event.host, event.pci or event.uuid, instance, event.xid, str(telling))
+        burst = self.xids.get(key)
+        if burst is None:
+            if len(self.xids) >= self.LIMIT:
+                self.overflow += 1
+                return
+            burst = self.xids[key] = XidBurst(event, event)
+        burst.add(event)
+
+    def add_sxid(self, event: SxidEvent) -> None:
+        """Add one SXid to its burst."""
+        key = (event.host, event.source, event.sxid)
+        burst = self.sxids.get(key)
+        if burst is None:
+            if len(self.sxids) >= self.LIMIT:
+                self.overflow += 1
+                return
+            burst = self.sxids[key] = SxidBurst(event)
+        burst.add(event)
+
+    def _remember(self, pci: str, uuid: str) -> None:
+        if len(self.uuids) < self.LIMIT:
+            self.uuids.setdefault(pci, uuid)
+
+    def add_serial(self, uuid: str, serial: str) -> None:
+        """Remember the serial number of a board."""
+        if len(self.serials) < self.LIMIT:
+            self.serials.setdefault(uuid, serial)
+
+    def add_uuid(self, pci: str, uuid: str) -> None:
+        """Remember which board sits at an address."""
+        self._remember(pci, uuid)
+
+
+def _keep(target: dict[Any, None], value: Any) -> None:
+    if len(target) < _KEEP:
+        target.setdefault(value)

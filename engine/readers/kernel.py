@@ -1,0 +1,258 @@
+"""Reader of kernel logs: Xid, SXid and Fabric Manager lines, and which of them is the root."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from engine.model import Entity, Finding, Kind
+from engine.readers import nvlink5
+from engine.readers.base import Context, Result
+from engine.readers.bursts import Burst, Gathering, SxidBurst, XidBurst
+from engine.readers.chain import ECHOES, link
+from engine.readers.facts import Facts
+from engine.readers.overview import overview
+from engine.readers.sxid_line import sxid_event
+from engine.readers.sxid_words import sxid_action, sxid_says
+from engine.readers.xid_actions import xid_action
+from engine.readers.xid_detail import detail_of
+from engine.readers.xid_line import (
+    LostGpu,
+    XidEvent,
+    message_of_json,
+    serial_of,
+    uuid_of,
+    xid_events,
+)
+from engine.readers.xid_words import xid_says
+
+# The driver's messages are shorter; what follows is not decoded.
+_MESSAGE = 1_024
+# Codes whose cause stands beside that of the error they follow from: memory errors say who was
+# hit and whether the repair worked.
+_OWN_CAUSE = frozenset({48, 63, 64, 94, 95, 140, 171, 172})
+
+
+class KernelReader:
+    """Reads NVIDIA driver lines in kernel logs, and what health agents copy from them."""
+
+    triggers: ClassVar[tuple[bytes, ...]] = (
+        b"Xid",
+        b"NVRM:",
+        b"detected NVSwitch",
+        b"nvidia-nvswitch",
+        b"marked unhealthy",
+    )
+
+    def __init__(self, context: Context) -> None:
+        self.open = False
+        self._facts = Facts(context.catalogue)
+        self._events = Gathering()
+        self._lost = LostGpu()
+        self._last_uuid: str | None = None
+
+    def feed(self, number: int, text: str) -> bool:
+        """Take one line; driver lines without an event are known, and only skipped."""
+        text = message_of_json(text)
+        switch = sxid_event(text, number)
+        if switch is not None:
+            self._events.add_sxid(switch)
+            return True
+        seen = False
+        for event in xid_events(text, number):
+            event.message = event.message[:_MESSAGE]
+            event.detail |= self._detail(event)
+            self._events.add_xid(event)
+            seen = True
+        if seen:
+            return True
+        lost = self._lost.feed(number, text)
+        if lost is not None:
+            self._events.add_xid(lost)
+            return True
+        return (
+            self._board(text)
+            or "NVRM:" in text
+            or "nvidia-nvswitch" in text
+            or ("device marked unhealthy" in text)
+        )
+
+    def finish(self) -> Result:
+        """Order the events, root first, and put them into words."""
+        self._add_named()
+        facts = self._facts
+        bursts = link(
+            list(self._events.xids.values()), list(self._events.sxids.values()), facts.weigh
+        )
+        if not bursts:
+            return Result()
+        recoveries = {b.gpu: b for b in bursts if isinstance(b, XidBurst) and b.code == 154}
+        findings = [
+            self._xid(b, recoveries.get(b.gpu)) if isinstance(b, XidBurst) else self._sxid(b)
+            for b in bursts
+        ]
+        findings[0].data.update(overview(bursts))
+        result = Result(
+            kinds=list(dict.fromkeys(f.kind for f in findings)),
+            findings=findings,
+            causes=[f.cause for f in findings if f.cause],
+        )
+        if self._events.overflow:
+            result.notes.append(
+                f"{self._events.overflow} more events differ from the first "
+                f"{Gathering.LIMIT}; they are counted here only."
+            )
+        return result
+
+    def _detail(self, event: XidEvent) -> dict[str, Any]:
+        if event.xid in nvlink5.XIDS:
+            return nvlink5.parse(event.message, self._facts.nvlink5, event.xid)
+        return detail_of(event.xid, event.message)
+
+    def _board(self, text: str) -> bool:
+        found = uuid_of(text)
+        if found is not None:
+            self._last_uuid = found[1]
+            self._events.add_uuid(*found)
+            return True
+        serial = serial_of(text)
+        if serial is not None and self._last_uuid is not None:
+            self._events.add_serial(self._last_uuid, serial)
+        return serial is not None
+
+    def _add_named(self) -> None:
+        """Add the Xids that stand only in "caused by previous Xid" of another."""
+        for burst in list(self._events.xids.values()):
+            first = burst.first
+            for code in burst.caused_by:
+                known = any(
+                    b.code == code and b.gpu == burst.gpu for b in self._events.xids.values()
+                )
+                if code != burst.code and not known:
+                    self._events.add_xid(
+                        XidEvent(code, first.line, "named", first.host, first.pci, first.uuid)
+                    )
+
+    def _cause(self, burst: Burst) -> str | None:
+        if isinstance(burst, SxidBurst):
+            entry = self._facts.sxid(burst.code)
+            if burst.parent is not None or entry is None:
+                return None
+            return entry.get("taxonomy") or "nvswitch_fault"
+        if burst.parent is not None and burst.code not in _OWN_CAUSE:
+            return None
+        if burst.code == 154:
+            code = burst.detail.get("recovery_code")
+            return "gpu_needs_reset" if code in (1, 2, 4) else None
+        entry = self._facts.xid(burst.code)
+        if entry is None:
+            return None
+        if burst.detail.get("unit") == "NETIR_BER_EVENT":
+            return "nvlink_errors"
+        return entry.get("taxonomy")
+
+    def _xid(self, burst: XidBurst, recovery: XidBurst | None) -> Finding:
+        facts = self._facts
+        entry = facts.xid(burst.code) or {}
+        return Finding(
+            kind="xid",
+            id=str(burst.code),
+            severity=facts.severity(burst),
+            says=xid_says(burst, facts),
+            action=xid_action(burst, facts, recovery),
+            entity=self._gpu(burst),
+            line=burst.line,
+            cause=self._cause(burst),
+            data=self._xid_data(burst),
+            errata=_errata(entry),
+            sources=tuple(entry.get("source", ())),
+        )
+
+    def _xid_data(self, burst: XidBurst) -> dict[str, Any]:
+        event, detail = burst.first, dict(burst.detail)
+        row = detail.pop("table_row", None)
+        lost = list(burst.sources) == ["lost"]
+        entry = self._facts.xid(burst.code)
+        data: dict[str, Any] = {"equivalent_xid" if lost else "xid": burst.code}
+        data["known"] = entry is not None
+        optional = {
+            "pci": event.pci,
+            "uuid": event.uuid,
+            "serial": self._events.serials.get(event.uuid or ""),
+            "gpu_instance": event.gpu_instance,
+            "compute_instance": event.compute_instance,
+            "pid": next(iter(burst.pids), None),
+            "process": next(iter(burst.processes), None),
+        }
+        data |= {key: value for key, value in optional.items() if value is not None}
+        buckets = row or (None if "unit" in detail else entry) or {}
+        data |= {k: buckets[k] for k in ("resolution", "investigate") if buckets.get(k)}
+        if len(burst.places) > 1:
+            for key in ("gpc", "tpc", "sm"):
+                detail.pop(key, None)
+            data["units"] = len(burst.places)
+        data |= detail
+        data["count"] = burst.count
+        if burst.caused_by:
+            data["caused_by_xid"] = next(iter(burst.caused_by))
+        if burst.code in ECHOES and burst.parent is not None and burst.code != 154:
+            data["sympathetic"] = True
+        return data
+
+    def _sxid(self, burst: SxidBurst) -> Finding:
+        entry = self._facts.sxid(burst.code) or {}
+        return Finding(
+            kind="sxid",
+            id=str(burst.code),
+            severity=self._facts.severity(burst),
+            says=sxid_says(burst, self._facts),
+            action=sxid_action(burst, self._facts),
+            entity=Entity(Kind.NODE, burst.first.host, host=burst.first.host)
+            if burst.first.host
+            else None,
+            line=burst.line,
+            cause=self._cause(burst),
+            data=_sxid_data(burst, entry),
+            errata=_errata(entry),
+            sources=tuple(entry.get("source", ())),
+        )
+
+    def _gpu(self, burst: XidBurst) -> Entity | None:
+        event = burst.first
+        if event.pci is None and event.uuid is None:
+            return None
+        name = f"GPU {event.pci}" if event.pci else str(event.uuid)
+        return Entity(
+            kind=Kind.GPU,
+            name=f"{event.host} {name}" if event.host else name,
+            host=event.host,
+            uuid=event.uuid,
+            pci=event.pci,
+            mig=None if event.gpu_instance is None else str(event.gpu_instance),
+        )
+
+
+def _sxid_data(burst: SxidBurst, entry: Any) -> dict[str, Any]:
+    data: dict[str, Any] = {"sxid": burst.code, "known": bool(entry)}
+    if burst.first.pci:
+        data["pci"] = burst.first.pci
+    for one, many, values in (
+        ("switch", "switches", burst.switches),
+        ("physical_id", "physical_ids", burst.physical_ids),
+        ("port", "ports", burst.ports),
+    ):
+        if len(values) == 1:
+            data[one] = next(iter(values))
+        elif values:
+            data[many] = list(values)
+    if burst.severities:
+        data["severity"] = next(iter(burst.severities))
+    if entry.get("resolution"):
+        data["resolution"] = entry["resolution"]
+    data["count"] = burst.count
+    return data
+
+
+def _errata(entry: Any) -> tuple[str, ...]:
+    found: Sequence[Any] = entry.get("errata", ())
+    return tuple(f"{e['claim']} {e['right']}" for e in found)

@@ -1,0 +1,131 @@
+"""The samples of pasted exporter text, series by series, with what is no reading set apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from engine.catalogue.types import Catalogue, Signal
+from engine.signals.clean import reason
+from engine.signals.labels import Place, locate
+
+_PLAIN_REASONS = ("out of range", "NaN")
+
+
+@dataclass(slots=True)
+class Series:
+    """One series.
+
+    Attributes:
+        signals: the signals that its name may spell, with the scale to canonical units.
+        last, count, highest: the good samples: newest value, how many, largest.
+        bad: why samples are no readings (DCGM's name of the blank, ``out of range`` …) and how
+            often; ``bad_value`` is the first of them.
+    """
+
+    name: str
+    labels: Mapping[str, str]
+    place: Place
+    line: int
+    signal: Signal | None
+    scale: float
+    last: float | None = None
+    count: int = 0
+    highest: float = float("-inf")
+    bad: dict[str, int] = field(default_factory=dict)
+    bad_value: float | None = None
+
+    @property
+    def value(self) -> float | None:
+        """The newest good sample in the signal's canonical unit."""
+        return None if self.last is None else self.last * self.scale
+
+    @property
+    def unit(self) -> str:
+        """The canonical unit, empty for a series that is no known signal."""
+        return self.signal.unit if self.signal else ""
+
+
+class Collected:
+    """Everything a text holds, bounded in number of series."""
+
+    LIMIT = 100_000
+
+    def __init__(self, catalogue: Catalogue) -> None:
+        self.series: dict[tuple[str, frozenset[tuple[str, str]]], Series] = {}
+        self.valueless: dict[str, int] = {}
+        self.valueless_line = 0
+        self.overflow = False
+        self.kubernetes = False
+        self._spellings = catalogue.spellings
+        self._fields = frozenset(
+            name for e in catalogue.entries.get("dcgm_fields", {}).values() for name in e["names"]
+        )
+
+    def knows(self, name: str) -> bool:
+        """Return whether a name is that of a known metric."""
+        return name in self._spellings or name in self._fields or name.startswith("DCGM_F")
+
+    def add(self, name: str, labels: Mapping[str, str], value: float, line: int) -> None:
+        """Add one sample."""
+        key = (name, frozenset(labels.items()))
+        series = self.series.get(key)
+        if series is None:
+            if len(self.series) >= self.LIMIT:
+                self.overflow = True
+                return
+            signal, scale = self._signal(name, labels)
+            series = Series(name, labels, locate(labels), line, signal, scale)
+            self.series[key] = series
+        why = _why_no_reading(series, value)
+        if why is None:
+            series.last = value
+            series.count += 1
+            series.highest = max(series.highest, value)
+        else:
+            series.bad[why] = series.bad.get(why, 0) + 1
+            if series.bad_value is None:
+                series.bad_value = value
+
+    def add_valueless(self, line: int, name: str) -> None:
+        """Note a series line without a value."""
+        self.valueless_line = self.valueless_line or line
+        if name in self.valueless or len(self.valueless) < self.LIMIT:
+            self.valueless[name] = self.valueless.get(name, 0) + 1
+
+    def of(self, *signals: str) -> Iterator[Series]:
+        """Yield the series of some signals, in the order of the text."""
+        for series in self.series.values():
+            if series.signal is not None and series.signal.id in signals:
+                yield series
+
+    def _signal(self, name: str, labels: Mapping[str, str]) -> tuple[Signal | None, float]:
+        for signal, spelling in self._spellings.get(name, ()):
+            if all(labels.get(k) == v for k, v in spelling.match.items()):
+                return signal, spelling.scale
+        return None, 1.0
+
+
+def is_profiling(name: str) -> bool:
+    """Return whether a metric is one of DCGM's profiling fields."""
+    return "_PROF_" in name
+
+
+def _why_no_reading(series: Series, value: float) -> str | None:
+    """Return why a value is no reading, None if it is one."""
+    why = reason(value)
+    signal = series.signal
+    counter = signal is not None and signal.kind == "counter"
+    if why.startswith(("INT32", "UINT32")) and (counter or signal is None):
+        # A counter may pass these by counting; of an unknown metric nothing can be told.
+        return None if counter or why.startswith("UINT32") else why
+    if why not in _PLAIN_REASONS:
+        return why
+    if why == "NaN":
+        return why
+    if signal is None or signal.unit == "ratio":
+        return None  # ratios written as percent are looked at together
+    canonical = value * series.scale
+    low = signal.low if signal.low is not None else float("-inf")
+    high = signal.high if signal.high is not None else float("inf")
+    return None if low <= canonical <= high else why

@@ -1,0 +1,152 @@
+"""What to do about an Xid: NVIDIA's resolution, the message's own flags, the events around it."""
+
+from __future__ import annotations
+
+from engine.readers.bursts import XidBurst
+from engine.readers.facts import Facts
+from engine.readers.xid_words import label, printed_at, where
+
+# NVIDIA's resolution buckets, as what a person does. Those of workflows stand in the entries.
+RESOLUTIONS = {
+    "RESTART_APP": "Restart the application; this code alone asks for no GPU reset and no RMA.",
+    "IGNORE": "No immediate action is needed on the GPU; keep the record.",
+    "RESET_GPU": "Drain the GPU and reset it.",
+    "RESTART_BM": (
+        "Restart the machine, best with a power cycle; a GPU reset from the host is not enough."
+    ),
+    "RESTART_VM": "Restart the virtual machine that holds the GPU.",
+    "CHECK_MECHANICALS": "Inspect seating, power leads and connectors, then test.",
+    "CHECK_UVM": "Reset the GPU if UVM or vGPU is in use; otherwise no action is needed.",
+    "UPDATE_SWFW": "Bring driver, firmware and guest software to a supported combination.",
+    "CONTACT_SUPPORT": "No step of your own is published: keep the logs, open a support case.",
+    "XID_154_EVAL": "Obey the Xid 154 printed with it; if there is none, restart the application.",
+}
+INVESTIGATIONS = {
+    "CONTACT_SUPPORT": "Contact support if it comes back.",
+    "CHECK_APP/CUDA": "Look for the fault in the program, its CUDA stack or the driver.",
+    "CHECK_MECHANICALS": "Inspect seating, power leads and connectors.",
+    "INVESTIGATE_SW": "Look in the driver and the application's software.",
+    "INVESTIGATE_SW_USER": "Find the person or program whose command caused it.",
+    "INVESTIGATE_SW_USER_LINK_SI": (
+        "Find the person or program whose command caused it, and check the link's signal quality."
+    ),
+    "INVESTIGATE_LINK_SI": "Check the link's signal integrity and mechanical fit.",
+    "INVESTIGATE_LINK_SI_AND_CABLES": (
+        "Check the link's signal integrity, and its cables where it has any."
+    ),
+    "INVESTIGATE_PEER_DEVICE": (
+        "Look at the peer device at the far end of the link first: it caused this."
+    ),
+    "INVESTIGATE_HOST": "Look at the host: node, power and reset events at that time.",
+    "SYMPATHETIC_REPORT_SOLO": "It normally follows another error; report it only when alone.",
+    "CHECK_NVLINK_FAILURE_FLOW": (
+        "If a link of the partition went down in the 30 s before, that is the cause; else report "
+        "it."
+    ),
+    "REPORT_ISSUE": "It should not happen: report it to support.",
+    "XID_137_FLOW": "Debug the application as an illegal peer access.",
+}
+# Classes of entries in which hardware is the exception.
+_PROGRAM_FIRST = ("user-app-first",)
+# Error pairs to look for beside an uncorrectable memory error, and what they decide.
+_MEMORY_COMPANIONS = (
+    "Look beside it for Xid 171 or 172 (DRAM or on-chip), 63 or 64 (the repair was recorded, or "
+    "failed) and 94 or 95 (contained to one process, or not): they decide between a reset and "
+    "field diagnostics with an RMA."
+)
+_UNKNOWN = (
+    "Keep the kernel log (dmesg) around the line, note the driver version, run "
+    "nvidia-bug-report.sh and ask NVIDIA support what this driver means by the code."
+)
+
+
+def xid_action(burst: XidBurst, facts: Facts, recovery: XidBurst | None) -> str:
+    """Say what to do.
+
+    Args:
+        burst: the event.
+        facts: knowledge.
+        recovery: the GPU's Xid 154, if there is one.
+    """
+    entry = facts.xid(burst.code)
+    if entry is None:
+        return _UNKNOWN
+    if burst.code == 154:
+        return _obey(burst)
+    if burst.parent is not None and burst.code in (43, 45, 74, 119, 120):
+        parent = burst.parent
+        return (
+            f"Act on {label(parent)} on {where(parent)} ({printed_at(parent)}); "
+            f"{label(burst)} itself calls for nothing."
+        )
+    row = burst.detail.get("table_row")
+    if row is not None:
+        parts = [_lead(burst, row["resolution"]), _investigate(row["investigate"])]
+    elif "unit" in burst.detail:
+        parts = [
+            "Look for the Xid 154 on this GPU and obey it; a Fatal line calls for a GPU reset, a "
+            "non-fatal one usually for a restart of the application at most."
+        ]
+    else:
+        parts = [_lead(burst, entry.get("resolution")), str(entry["action"])]
+        parts.append(_investigate(entry.get("investigate")))
+    parts += _extra(burst, entry.get("class"))
+    if recovery is not None and recovery is not burst and "recovery_action" in recovery.detail:
+        parts.append(
+            f"The driver itself asks for {recovery.detail['recovery_action']} "
+            f"(Xid 154, line {recovery.last.line})."
+        )
+    return " ".join(part for part in parts if part)
+
+
+def _lead(burst: XidBurst, resolution: str | None) -> str:
+    d = burst.detail
+    if d.get("rst"):
+        return RESOLUTIONS["RESET_GPU"]
+    if d.get("drain_rst"):
+        return "Restart the affected application; drain the GPU at the next window and reset it."
+    if burst.code == 94:
+        return "Restart the affected application; the others go on."
+    return RESOLUTIONS.get(resolution or "", "")
+
+
+def _investigate(bucket: str | None) -> str:
+    if not bucket:
+        return ""
+    return INVESTIGATIONS.get(bucket.split(" ")[0], "")
+
+
+def _extra(burst: XidBurst, class_: str | None) -> list[str]:
+    parts: list[str] = []
+    if class_ in _PROGRAM_FIRST:
+        parts.append(
+            "Suspect the hardware only if it repeats on this GPU with different, known-good "
+            "applications."
+        )
+    if burst.code in (48, 171, 172):
+        parts.append(_MEMORY_COMPANIONS)
+    if burst.code == 64:
+        parts.append(
+            "Take the GPU out of service until then; in a cloud, have the instance replaced."
+        )
+    if burst.code in (79, 167):
+        parts.append("Check power, seating, riser and slot of this PCIe device.")
+    if burst.code == 45 and burst.caused_by:
+        causes = ", ".join(map(str, burst.caused_by))
+        parts.append(f"The driver names its cause: Xid {causes}.")
+    if "device_unhealthy" in burst.detail:
+        parts.append("Restart the device plugin to have the GPU scheduled again.")
+    return parts
+
+
+def _obey(burst: XidBurst) -> str:
+    code = burst.detail.get("recovery_code")
+    steps = {
+        0: "Nothing: the driver has withdrawn its request.",
+        1: "Take all work off this GPU and reset it now.",
+        2: "Drain the node and reboot it.",
+        3: "Drain the jobs that use peer access over NVLink on this GPU.",
+        4: "Drain this GPU, then reset it.",
+        5: "Recover the IMEX domain (restart its service on the nodes of the domain).",
+    }
+    return steps.get(-1 if code is None else code, 'Obey the action named after "to".')

@@ -1,0 +1,64 @@
+"""What is a reading and what is not: DCGM blanks, NaN, impossible values.
+
+The blank markers are those of NVIDIA/DCGM ``dcgmlib/dcgm_structs.h`` (4.6.0). Prometheus stores
+floats, so the 64-bit integer markers arrive rounded to 9.223372036854776e18: anything from
+9.2e18 up is taken for one. 2^47 and the three values above it are the floating-point markers.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from engine.samples import Dropped, Floats
+
+INT32_BLANK = 2147483632.0
+FP64_BLANK = 140737488355328.0
+_INT64_FLOOR = 9.2e18
+_UINT32_MAX = 4294967295.0
+_UINT64_MAX = 18446744073709551615.0
+_SUFFIXES = ("BLANK", "NOT_FOUND", "NOT_SUPPORTED", "NOT_PERMISSIONED")
+
+Bools = npt.NDArray[np.bool_]
+
+
+def no_reading(values: Floats, low: float | None, high: float | None, *, counter: bool) -> Bools:
+    """Return which values are no readings: NaN, infinite, a blank marker, or out of [low, high].
+
+    A counter may pass through the 32-bit marker by counting, so that one is not tested there.
+    """
+    bad: Bools = ~np.isfinite(values)
+    bad |= values >= _INT64_FLOOR
+    bad |= (values >= FP64_BLANK) & (values <= FP64_BLANK + 3)
+    if not counter:
+        bad |= (values >= INT32_BLANK) & (values <= INT32_BLANK + 3)
+    if low is not None:
+        bad |= values < low
+    if high is not None:
+        bad |= values > high
+    return bad
+
+
+def reason(value: float) -> str:
+    """Say why one value is no reading, by DCGM's own name where it has one."""
+    if value != value:  # noqa: PLR0124 - the NaN test that needs no import
+        return "NaN"
+    if value == _UINT64_MAX:
+        return "UINT64_MAX"
+    if value >= _INT64_FLOOR and value != float("inf"):
+        return "INT64_BLANK"
+    for base, kind in ((FP64_BLANK, "FP64"), (INT32_BLANK, "INT32")):
+        if base <= value <= base + 3:
+            return f"{kind}_{_SUFFIXES[int(value - base)]}"
+    if value == _UINT32_MAX:
+        return "UINT32_MAX"
+    return "out of range"
+
+
+def dropped(values: Floats) -> Dropped:
+    """Count why values were thrown away; ``values`` are only those."""
+    counts: dict[str, int] = {}
+    for value in values.tolist():
+        why = reason(value)
+        counts[why] = counts.get(why, 0) + 1
+    return Dropped(dict(sorted(counts.items())), float(values[0]) if len(values) else None)

@@ -1,0 +1,413 @@
+"""From raw series to a frame: one name, one unit, one scale per signal; blanks become no reading.
+
+Series of one signal and one GPU that differ only in descriptive labels (pod, ``err_code``, MIG
+instance, driver version) are merged in time before any window is taken; where several have a
+sample at the same moment the largest counts, as ``max by (UUID)`` would have it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from engine.catalogue.types import Catalogue, Signal, Spelling
+from engine.model import Entity
+from engine.samples import (
+    Batch,
+    Column,
+    Floats,
+    Frame,
+    Ints,
+    Matcher,
+    Origin,
+    RawSeries,
+)
+from engine.signals import clean
+from engine.signals.events import xid_changes
+from engine.signals.labels import (
+    GPU_LABELS,
+    HOST_LABELS,
+    UUID_LABELS,
+    Place,
+    gpu_entity,
+    host_of_instance,
+    locate,
+)
+from engine.signals.node import node_signal
+
+# A ratio above this cannot be a ratio: the exporter writes percent (facts of DCGM: PROF fields
+# are 0 to 1). Below it nothing can be told, so the decision is made per exporter, not per series.
+_PERCENT_ABOVE = 1.5
+_PERCENT_MAX = 100.5
+# Pods whose newest sample is older than this, seen from the GPU's newest, have left the GPU.
+_POD_GONE_S = 120.0
+
+
+@dataclass(slots=True)
+class Readings:
+    """A frame of GPUs and what else the series said.
+
+    ``instances`` are the scrape addresses per GPU, ``places`` what labels said, ``node_only``
+    node readings of hosts without any GPU series (host to signal to (ts, values)).
+    """
+
+    frame: Frame
+    warnings: list[str]
+    instances: list[frozenset[str]]
+    places: list[list[Place]]
+    nodes: dict[str, dict[str, tuple[Floats, Floats]]] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class _Piece:
+    """One series on its way into a column."""
+
+    owner: int
+    series: RawSeries
+    spelling: Spelling
+    exporter: str
+
+
+def build_frame(
+    batch: Batch, catalogue: Catalogue, *, at: float | None, window_s: float
+) -> Readings:
+    """Normalise a batch into a frame of its GPUs, sorted by cluster, host, index and UUID.
+
+    Args:
+        batch: series as a source gave them.
+        catalogue: signals and GPU models.
+        at: the moment judged (Unix s); None if the source has no times.
+        window_s: how far back readings count (s).
+    """
+    timed = at is not None and any(s.timed for s in batch.series)
+    moment = at if timed and at is not None else 0.0
+    pieces, places, node_series = _sort_out(batch.series, catalogue)
+    order = sorted(range(len(places)), key=lambda i: _place_key(places[i]))
+    rank = {old: new for new, old in enumerate(order)}
+    groups = [places[i] for i in order]
+    entities = [gpu_entity(group) for group in groups]
+    frame = Frame(
+        entities=entities,
+        at=moment,
+        timed=timed,
+        columns={},
+        attrs=_attributes(entities, catalogue),
+        host=_hosts(entities),
+        window_s=window_s,
+    )
+    percent = _percent_exporters(pieces, catalogue)
+    for signal_id in sorted(pieces):
+        signal = catalogue.signals[signal_id]
+        for piece in pieces[signal_id]:
+            piece.owner = rank[piece.owner]
+        _fill(frame, signal, pieces[signal_id], frozenset(percent))
+    instances = [frozenset(p.instance for p in group if p.instance) for group in groups]
+    nodes = _node_readings(node_series, catalogue, entities, instances, frame)
+    _derive(frame, pieces, groups)
+    _add_xid_changes(frame, pieces.get("xid_count", []))
+    warnings = [
+        f"{name} exports profiling ratios as percent: read as value / 100" for name in percent
+    ]
+    return Readings(frame, warnings, instances, groups, nodes)
+
+
+def _sort_out(
+    series: list[RawSeries], catalogue: Catalogue
+) -> tuple[dict[str, list[_Piece]], list[list[Place]], list[RawSeries]]:
+    """Sort series by signal and by physical GPU; node series are kept apart."""
+    pieces: dict[str, list[_Piece]] = {}
+    index: dict[tuple[str, str], int] = {}
+    places: list[list[Place]] = []
+    nodes: list[RawSeries] = []
+    cache: dict[tuple[tuple[str, str], ...], tuple[int, str] | None] = {}
+    spellings = catalogue.spellings
+    for one in series:
+        pairs = spellings.get(one.name)
+        if not pairs:
+            continue
+        if pairs[0][0].scope != "gpu":
+            nodes.append(one)
+            continue
+        signature = tuple(one.labels.items())
+        if signature not in cache:
+            place = locate(one.labels)
+            if not place.key[1]:
+                cache[signature] = None
+            else:
+                owner = index.setdefault(place.key, len(places))
+                if owner == len(places):
+                    places.append([])
+                places[owner].append(place)
+                cache[signature] = (owner, place.instance or place.host or "the exporter")
+        known = cache[signature]
+        if known is None:
+            continue
+        for signal, spelling in pairs:
+            if all(one.labels.get(k) == v for k, v in spelling.match.items()):
+                piece = _Piece(known[0], one, spelling, known[1])
+                pieces.setdefault(signal.id, []).append(piece)
+    return pieces, places, nodes
+
+
+def _place_key(group: list[Place]) -> tuple[str, str, int, str]:
+    host = next((p.host for p in group if p.host), "") or ""
+    gpu = next((p.gpu for p in group if p.gpu is not None), 1 << 30)
+    return (group[0].cluster or "", host, gpu, group[0].key[1])
+
+
+def _hosts(entities: list[Entity]) -> Ints:
+    numbers: dict[tuple[str, str], int] = {}
+    out = np.full(len(entities), -1, dtype=np.int64)
+    for i, entity in enumerate(entities):
+        if entity.host:
+            key = (entity.cluster or "", entity.host)
+            out[i] = numbers.setdefault(key, len(numbers))
+    return out
+
+
+def _attributes(entities: list[Entity], catalogue: Catalogue) -> dict[str, Floats]:
+    """Return the ``gpu.*`` facts of each entity's model, NaN where not known."""
+    cache: dict[str | None, Mapping[str, float]] = {}
+    out: dict[str, Floats] = {}
+    for i, entity in enumerate(entities):
+        if entity.model not in cache:
+            model = catalogue.model_for(entity.model)
+            cache[entity.model] = model.attrs if model else {}
+        for name, value in cache[entity.model].items():
+            if name not in out:
+                out[name] = np.full(len(entities), np.nan)
+            out[name][i] = value
+    return out
+
+
+def _percent_exporters(pieces: Mapping[str, list[_Piece]], catalogue: Catalogue) -> list[str]:
+    """Return the exporters that write ratios as percent, sorted."""
+    found: set[str] = set()
+    for signal_id, group in pieces.items():
+        if catalogue.signals[signal_id].unit != "ratio":
+            continue
+        for piece in group:
+            if piece.spelling.unit != "ratio" or piece.exporter in found:
+                continue
+            values = piece.series.values
+            top = values[values <= _PERCENT_MAX]  # blanks are far above
+            if top.size and top.max() > _PERCENT_ABOVE:
+                found.add(piece.exporter)
+    return sorted(found)
+
+
+def _fill(
+    frame: Frame, signal: Signal, group: list[_Piece], percent: frozenset[str]
+) -> None:
+    """Merge the series of one signal into a column of the frame, recording what was dropped."""
+    lengths = np.array([p.series.values.size for p in group], dtype=np.int64)
+    values = np.concatenate([p.series.values for p in group])
+    owners = np.repeat(np.array([p.owner for p in group], dtype=np.int64), lengths)
+    scales = [_scale(signal, p, percent) for p in group]
+    scaled = values
+    if any(scale != 1.0 for scale in scales):
+        scaled = values * np.repeat(np.array(scales), lengths)
+    counter = signal.kind == "counter"
+    bad = clean.no_reading(values, None, None, counter=counter)
+    bad |= clean.no_reading(scaled, signal.low, signal.high, counter=True)
+    if frame.timed:
+        times = np.concatenate(
+            [p.series.ts if p.series.timed else np.full(p.series.ts.size, frame.at) for p in group]
+        )
+        inside = (times >= frame.at - frame.window_s) & (times <= frame.at)
+    else:
+        times = np.zeros(values.size)
+        inside = np.ones(values.size, dtype=bool)
+    lost = bad & inside
+    if lost.any():
+        _record(frame, signal.id, owners[lost], values[lost])
+    for piece, scale in zip(group, scales, strict=True):
+        key = (signal.id, piece.owner)
+        if key not in frame.origins:
+            frame.origins[key] = _origin(piece, scale)
+    keep = inside & ~bad
+    if keep.any():
+        frame.columns[signal.id] = _column(
+            scaled[keep], times[keep], owners[keep], len(frame), merge=frame.timed
+        )
+
+
+def _scale(signal: Signal, piece: _Piece, percent: frozenset[str]) -> float:
+    mis_scaled = signal.unit == "ratio" and piece.spelling.unit == "ratio"
+    if mis_scaled and piece.exporter in percent:
+        return piece.spelling.scale / 100.0
+    return piece.spelling.scale
+
+
+def _record(frame: Frame, signal: str, owners: Ints, values: Floats) -> None:
+    for owner in np.unique(owners).tolist():
+        frame.dropped[(signal, owner)] = clean.dropped(values[owners == owner])
+
+
+def _column(values: Floats, times: Floats, owners: Ints, n: int, *, merge: bool) -> Column:
+    """Order samples by owner and time; of several at one moment keep the largest."""
+    if owners.size > 1:
+        step_owner = np.diff(owners)
+        in_order = (step_owner > 0) | ((step_owner == 0) & (np.diff(times) > 0))
+        if not in_order.all():
+            if merge:
+                order = np.lexsort((values, times, owners))
+                values, times, owners = values[order], times[order], owners[order]
+                last = np.ones(owners.size, dtype=bool)
+                last[:-1] = (np.diff(owners) != 0) | (np.diff(times) != 0)
+                values, times, owners = values[last], times[last], owners[last]
+            else:
+                order = np.argsort(owners, kind="stable")
+                values, times, owners = values[order], times[order], owners[order]
+    offsets = np.zeros(n + 1, dtype=np.int64)
+    np.cumsum(np.bincount(owners, minlength=n), out=offsets[1:])
+    return Column(times, values, offsets)
+
+
+def _origin(piece: _Piece, scale: float) -> Origin:
+    """Return the name and the fewest labels that find this series again."""
+    labels = piece.series.labels
+    matchers = [
+        Matcher(name, "=", labels[name])
+        for names in (UUID_LABELS, GPU_LABELS, HOST_LABELS)
+        for name in names[:]
+        if labels.get(name)
+    ]
+    has_uuid = any(m.label in UUID_LABELS for m in matchers)
+    if has_uuid:
+        matchers = [m for m in matchers if m.label in UUID_LABELS]
+    elif not any(m.label in HOST_LABELS for m in matchers) and labels.get("instance"):
+        matchers.append(Matcher("instance", "=", labels["instance"]))
+    matchers += [Matcher(k, "=", v) for k, v in piece.spelling.match.items()]
+    return Origin(piece.series.name, tuple(matchers), scale)
+
+
+def _derive(
+    frame: Frame, pieces: Mapping[str, list[_Piece]], groups: list[list[Place]]
+) -> None:
+    """Add the signals that no exporter has: how many pods and MIG instances a GPU carries."""
+    newest = _newest(pieces, len(frame))
+    pods = np.full(len(frame), np.nan)
+    slices = np.zeros(len(frame))
+    for i, group in enumerate(groups):
+        slices[i] = len({p.mig for p in group if p.mig})
+        if any(p.workload for p in group):
+            pods[i] = _live_pods(newest[i])
+    for name, counts in (("pods", pods), ("mig_instances", slices)):
+        known = np.flatnonzero(~np.isnan(counts))
+        if known.size:
+            times = np.array([_last_seen(newest[i], frame) for i in known.tolist()])
+            frame.columns[name] = _column(
+                counts[known], times, known, len(frame), merge=frame.timed
+            )
+
+
+def _add_xid_changes(frame: Frame, counters: list[_Piece]) -> None:
+    """Merge what Xid counters saw into the Xid gauge (see `engine.signals.events`)."""
+    if not frame.timed:
+        return
+    start = frame.at - frame.window_s
+    found = [
+        (piece.owner, ts, code)
+        for piece in counters
+        for ts, code in xid_changes(piece.series, start)
+        if start <= ts <= frame.at
+    ]
+    if not found:
+        return
+    gauge = frame.columns.get("xid")
+    owners, times, codes = (np.array(part) for part in zip(*found, strict=True))
+    if gauge is not None:
+        counts = np.diff(gauge.offsets)
+        owners = np.concatenate([np.repeat(np.arange(len(frame)), counts), owners])
+        times = np.concatenate([gauge.ts, times])
+        codes = np.concatenate([gauge.values, codes])
+    owners = owners.astype(np.int64)
+    frame.columns["xid"] = _column(codes, times, owners, len(frame), merge=True)
+    for piece in counters:
+        frame.origins.setdefault(("xid", piece.owner), _origin(piece, 1.0))
+
+
+_Seen = dict[tuple[str | None, tuple[str | None, str] | None], float]
+
+
+def _newest(pieces: Mapping[str, list[_Piece]], n: int) -> list[_Seen]:
+    """Return, per GPU, the newest sample time of every (MIG instance, workload)."""
+    out: list[_Seen] = [{} for _ in range(n)]
+    cache: dict[tuple[tuple[str, str], ...], Place] = {}
+    for group in pieces.values():
+        for piece in group:
+            series = piece.series
+            if not series.ts.size:
+                continue
+            signature = tuple(series.labels.items())
+            place = cache.get(signature)
+            if place is None:
+                place = cache[signature] = locate(series.labels)
+            key = (place.mig, place.workload)
+            seen = out[piece.owner]
+            seen[key] = max(seen.get(key, 0.0), float(series.ts[-1]))
+    return out
+
+
+def _live_pods(seen: _Seen) -> float:
+    latest = max(seen.values(), default=0.0)
+    per_slice: dict[str | None, set[tuple[str | None, str]]] = {}
+    for (mig, workload), ts in seen.items():
+        if workload and latest - ts <= _POD_GONE_S:
+            per_slice.setdefault(mig, set()).add(workload)
+    return float(max((len(pods) for pods in per_slice.values()), default=0))
+
+
+def _last_seen(seen: _Seen, frame: Frame) -> float:
+    return min(max(seen.values(), default=frame.at), frame.at) if frame.timed else 0.0
+
+
+def _node_readings(
+    series: list[RawSeries],
+    catalogue: Catalogue,
+    entities: list[Entity],
+    instances: list[frozenset[str]],
+    frame: Frame,
+) -> dict[str, dict[str, tuple[Floats, Floats]]]:
+    """Read node signals per host, and give each GPU of the host the same readings."""
+    host_of = {
+        instance: entity.host
+        for entity, known in zip(entities, instances, strict=True)
+        for instance in known
+        if entity.host
+    }
+    nodes: dict[str, dict[str, tuple[Floats, Floats]]] = {}
+    for one in series:
+        place = locate(one.labels)
+        host = host_of.get(one.labels.get("instance", ""), place.host)
+        host = host or host_of_instance(one.labels.get("instance"))
+        found = node_signal(one, catalogue, gpu_exporter=one.labels.get("instance", "") in host_of)
+        if host is None or found is None:
+            continue
+        signal, values, keep = found
+        times = one.ts if one.timed and frame.timed else np.full(one.values.size, frame.at)
+        inside = keep & (times >= frame.at - frame.window_s) & (times <= frame.at)
+        if inside.any():
+            of_host = nodes.setdefault(host, {})
+            before = of_host.get(signal, (np.empty(0), np.empty(0)))
+            of_host[signal] = (
+                np.concatenate([before[0], times[inside]]),
+                np.concatenate([before[1], values[inside]]),
+            )
+    for signal in sorted({s for per_node in nodes.values() for s in per_node}):
+        owners = [i for i, e in enumerate(entities) if signal in nodes.get(e.host or "", {})]
+        if not owners:
+            continue
+        parts = [nodes[entities[i].host or ""][signal] for i in owners]
+        lengths = [p[0].size for p in parts]
+        frame.columns[signal] = _column(
+            np.concatenate([p[1] for p in parts]),
+            np.concatenate([p[0] for p in parts]),
+            np.repeat(np.array(owners, dtype=np.int64), lengths),
+            len(frame),
+            merge=frame.timed,
+        )
+    return nodes

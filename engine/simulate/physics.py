@@ -1,0 +1,245 @@
+"""Power, heat and clocks: how activity turns into what a GPU reports.
+
+The model, per GPU and second:
+
+    power  = leakage(die temperature) + dynamic(activity) * x * (0.55 + 0.45 x)^2
+    x      = SM clock as a ratio of maximum, the lowest of all limiters below
+    d(die) = (power - (die - inlet) / resistance) / heat capacity
+
+Limiters, with the bits they set in the clock event mask (NVML): software power cap 0x4 (x such
+that power meets the enforced limit), software thermal slowdown 0x20 (the driver steps down while
+die or memory are at their maximum operating temperature), hardware thermal slowdown 0x8 | 0x40
+(half the clock or less from the slowdown temperature on), external power brake 0x8 | 0x80 (half),
+sync boost 0x10, and a pinned clock, which sets no bit. Without work clocks fall and 0x1 is set.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from engine.simulate import noise
+from engine.simulate import workloads as w
+from engine.simulate.boards import Boards, dynamic_power
+from engine.simulate.environment import Environment
+from engine.simulate.noise import Floats, Ints
+
+STEP_S = 5.0
+_INNER_S = 1.0
+_INNER = int(STEP_S / _INNER_S)
+_NS = 1e9
+
+IDLE, POWER_CAP, HW_SLOWDOWN, SYNC_BOOST = 0x1, 0x4, 0x8, 0x10
+SW_THERMAL, HW_THERMAL, POWER_BRAKE = 0x20, 0x40, 0x80
+
+_RATIOS = np.linspace(0.0, 1.0, 257)
+_POWER_AT = _RATIOS * (0.55 + 0.45 * _RATIOS) ** 2
+_LOWEST_RATIO = 0.12
+
+# Counters carried from step to step, all starting at a lifetime value or zero.
+COUNTERS = (
+    "energy_mj", "power_ns", "sync_ns", "sw_thermal_ns", "hw_thermal_ns", "thermal_ns",
+    "brake_ns", "low_util_ns", "sbe", "replay", "pcie_errors", "flit", "data", "nv_replay",
+    "nv_recovery", "host_busy_s",
+)  # fmt: skip
+_RATES = {
+    "sbe": "sbe_rate", "replay": "replay_rate", "pcie_errors": "pcie_error_rate",
+    "flit": "flit_rate", "data": "data_rate", "nv_replay": "nv_replay_rate",
+    "nv_recovery": "nv_recovery_rate",
+}  # fmt: skip
+
+
+@dataclass(slots=True)
+class State:
+    """What the integrator carries from step to step, float64[G] each.
+
+    Attributes:
+        die, memory: temperatures (degC).
+        driver: clock ratio that software thermal slowdown allows.
+        hard: 1.0 while hardware thermal slowdown holds.
+        ratio: SM clock as a ratio of maximum.
+        power: watts of the last second.
+        counters: by name of `COUNTERS`.
+    """
+
+    die: Floats
+    memory: Floats
+    driver: Floats
+    hard: Floats
+    ratio: Floats
+    power: Floats
+    counters: dict[str, Floats]
+
+    @classmethod
+    def settled(cls, boards: Boards) -> State:
+        """Return the state of a fleet that has run its usual work for a while."""
+        die = boards.inlet_c[boards.node] + boards.typical_w * boards.resistance
+        one = np.ones(len(boards))
+        counters = {name: np.zeros(len(boards)) for name in COUNTERS}
+        counters["energy_mj"] = np.floor(
+            2e12 * (0.2 + noise.constant(boards.seed, "energy", boards.gpus))
+        )
+        return cls(die, die + 6.0, one, 0.0 * one, one, boards.typical_w.copy(), counters)
+
+    def copy(self) -> State:
+        """Return an independent copy."""
+        return State(
+            self.die.copy(), self.memory.copy(), self.driver.copy(), self.hard.copy(),
+            self.ratio.copy(), self.power.copy(), {k: v.copy() for k, v in self.counters.items()},
+        )  # fmt: skip
+
+
+def power_share(ratio: Floats) -> Floats:
+    """Return dynamic power at a clock ratio, as a share of that at full clocks."""
+    return np.asarray(ratio * (0.55 + 0.45 * ratio) ** 2)
+
+
+def clock_for(share: Floats) -> Floats:
+    """Return the highest clock ratio whose dynamic power stays within a share of full."""
+    return np.interp(share, _POWER_AT, _RATIOS)
+
+
+def integrate(
+    boards: Boards, env: Environment, activity: Floats, inlet_c: Floats, steps: Ints, state: State
+) -> dict[str, Floats]:
+    """Advance ``state`` over consecutive steps and return readings by name, float64[S, G].
+
+    Args:
+        boards: the hardware.
+        env: conditions, [S, G].
+        activity: asked-for activity at full clocks, [S, G, columns].
+        inlet_c: inlet temperature at each GPU, [S, G].
+        steps: step numbers (time / `STEP_S`), consecutive.
+        state: advanced in place.
+    """
+    shape = (len(steps), len(boards))
+    out = {
+        name: np.zeros(shape)
+        for name in ("ratio", "power_w", "die_c", "memory_c", "mask", "busy", *COUNTERS)
+    }
+    full_w = dynamic_power(boards, activity)
+    busy = activity[:, :, w.GR] > 0.01
+    cooling = _node_mean(boards)
+    for i in range(len(steps)):
+        fans = 0.72 + 0.28 * np.clip(cooling(state.power / boards.tdp_w), 0.0, 1.0)
+        resistance = boards.resistance * env.resistance[i] / (env.airflow[i] * fans)
+        dram = activity[i, :, w.DRAM]
+        ratio_sum, power_sum = np.zeros(shape[1]), np.zeros(shape[1])
+        for _ in range(_INNER):
+            mask = _second(boards, env, i, full_w[i], busy[i], resistance, inlet_c[i], dram, state)
+            ratio_sum += state.ratio
+            power_sum += state.power
+        out["ratio"][i] = ratio_sum / _INNER
+        out["power_w"][i] = power_sum / _INNER
+        out["die_c"][i], out["memory_c"][i] = state.die, state.memory
+        out["mask"][i], out["busy"][i] = mask, busy[i]
+        for name in _TIMED:
+            out[name][i] = state.counters[name]
+        state.counters["energy_mj"] += power_sum * _INNER_S * 1e3
+        out["energy_mj"][i] = state.counters["energy_mj"]
+    _count_events(boards, env, steps, state, out)
+    return out
+
+
+_TIMED = (
+    "power_ns", "sync_ns", "sw_thermal_ns", "hw_thermal_ns", "thermal_ns", "brake_ns",
+    "low_util_ns",
+)  # fmt: skip
+
+
+def _second(
+    boards: Boards,
+    env: Environment,
+    i: int,
+    full_w: Floats,
+    busy: Floats,
+    resistance: Floats,
+    inlet_c: Floats,
+    dram: Floats,
+    state: State,
+) -> Ints:
+    """Advance every GPU by one second and return its clock event mask."""
+    leak = boards.idle_w * (1.0 + 0.004 * (state.die - 40.0))
+    by_power = clock_for((env.enforced_w[i] - leak) / np.maximum(full_w, 1.0))
+    bins = np.floor(np.maximum(state.die - 70.0, 0.0) / 8.0)
+    ceiling = np.minimum(env.clock_cap[i], 1.0 - bins * boards.sm_step / boards.max_sm)
+    hard = np.where(state.die >= boards.slowdown_c + 1.5, 0.25, 0.5)
+    others = np.minimum(ceiling, state.driver)
+    others = np.where(state.hard > 0.0, np.minimum(others, hard), others)
+    others = np.where(env.brake[i] > 0.0, np.minimum(others, 0.5), others)
+    ratio = np.minimum(np.maximum(np.minimum(others, by_power), _LOWEST_RATIO), _rising(env, i, state))
+    ratio = np.where(busy, ratio, boards.idle_sm / boards.max_sm)
+    power = leak + full_w * power_share(ratio)
+
+    state.ratio, state.power = ratio, power
+    state.die = state.die + (power - (state.die - inlet_c) / resistance) / boards.heat * _INNER_S
+    warm = state.die + 2.0 + 9.0 * dram * ratio + env.mem_rise[i] * busy
+    state.memory = state.memory + (warm - state.memory) / 40.0 * _INNER_S
+
+    capped = busy & (by_power < others)
+    slowed = busy & (state.driver < 1.0)
+    hot = state.hard > 0.0
+    brake = env.brake[i] > 0.0
+    boost = busy & (env.sync_boost[i] > 0.0)
+    _step_thermal_limits(boards, env, i, state)
+
+    count = state.counters
+    for name, on in (
+        ("power_ns", capped), ("sync_ns", boost), ("sw_thermal_ns", slowed),
+        ("hw_thermal_ns", hot), ("thermal_ns", slowed | hot), ("brake_ns", brake),
+        ("low_util_ns", ~np.asarray(busy, dtype=bool)),
+    ):  # fmt: skip
+        count[name] += on * (_INNER_S * _NS)
+    return np.asarray(
+        IDLE * (busy == 0) + POWER_CAP * capped + SYNC_BOOST * boost + SW_THERMAL * slowed
+        + HW_SLOWDOWN * (hot | brake) + HW_THERMAL * hot + POWER_BRAKE * brake,
+        dtype=np.int64,
+    )  # fmt: skip
+
+
+def _rising(env: Environment, i: int, state: State) -> Floats:
+    """Return the clock ratio reachable from the last one: clocks fall at once, rise by slew."""
+    return np.asarray(state.ratio + env.slew[i] * _INNER_S)
+
+
+def _step_thermal_limits(boards: Boards, env: Environment, i: int, state: State) -> None:
+    """Let driver and hardware react to the temperatures just reached."""
+    over = (state.die >= boards.max_op_c) | (state.memory >= boards.mem_max_op_c)
+    cool = (state.die < boards.max_op_c - 1.0) & (state.memory < boards.mem_max_op_c - 1.0)
+    state.driver = np.where(over, state.driver - 0.02, state.driver + 0.005 * cool)
+    state.driver = np.clip(state.driver, env.driver_floor[i], 1.0)
+    # Released two kelvin below the driver's own limit, so that it does not flutter.
+    state.hard = np.where(
+        state.die >= boards.slowdown_c,
+        1.0,
+        np.where(state.die < boards.max_op_c - 2.0, 0.0, state.hard),
+    )
+
+
+def _count_events(
+    boards: Boards, env: Environment, steps: Ints, state: State, out: dict[str, Floats]
+) -> None:
+    """Add error counts: the expected number each step, rounded up or down by chance."""
+    for name, rate in _RATES.items():
+        chance = noise.uniform(boards.seed, name, boards.gpus, steps)
+        total = state.counters[name] + np.cumsum(
+            np.floor(getattr(env, rate) * STEP_S + chance), axis=0
+        )
+        out[name] = total
+    extra = np.minimum(env.host_load, 0.9) * STEP_S
+    out["host_busy_s"] = state.counters["host_busy_s"] + np.cumsum(extra, axis=0)
+    for name in (*_RATES, "host_busy_s"):
+        state.counters[name] = out[name][-1].copy()
+
+
+class _node_mean:  # noqa: N801 - used like a function
+    """Mean over the GPUs of each GPU's node, float64[G]."""
+
+    def __init__(self, boards: Boards) -> None:
+        self._node = boards.node
+        self._count = np.bincount(boards.node)
+
+    def __call__(self, values: Floats) -> Floats:
+        total = np.bincount(self._node, weights=values)
+        return np.asarray((total / self._count)[self._node])

@@ -1,0 +1,263 @@
+"""Bytes of a metrics file: standard input, gzip and size limits, cut into blocks of whole lines."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import stat
+import sys
+import tempfile
+import threading
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+from engine.errors import InputError
+from engine.sources.text import looks_like_html, show
+
+CHUNK = 1 << 20
+# No sample line comes near; a file without line ends must not end up in memory whole.
+MAX_LINE = 1 << 20
+# What one compressed file may expand to, and what standard input may bring (bytes).
+MAX_BYTES = 16 << 30
+
+STDIN = "-"
+
+_PACKED = {
+    b"\x28\xb5\x2f\xfd": ("zstd", "zstd -dc"),
+    b"BZh": ("bzip2", "bzip2 -dc"),
+    b"\xfd7zXZ\x00": ("xz", "xz -dc"),
+    b"PK\x03\x04": ("zip", "unzip -p"),
+}
+
+
+class Cancelled(Exception):  # noqa: N818 - no error: the caller has gone
+    """The question was withdrawn while a file was being read."""
+
+
+class MetricsFile:
+    """One file to read, perhaps several times; pipes and standard input are copied once.
+
+    Attributes:
+        label: what messages call the file.
+        size: bytes on disk (compressed, if it is), known after `prepare`.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], stdin: BinaryIO | None = None) -> None:
+        self.path = os.fspath(path)
+        self.label = "stdin" if self.path == STDIN else show(self.path, 200)
+        self.size = 0
+        self._stdin = stdin
+        self._copy: BinaryIO | None = None
+
+    def prepare(self, stop: threading.Event) -> None:
+        """Check that the file can be read, and copy it if it can be read only once.
+
+        Raises:
+            InputError: missing, a directory, not permitted, or larger than a pipe may be.
+            Cancelled: ``stop`` was set.
+        """
+        if self._copy is not None:
+            return
+        if self.path == STDIN:
+            self._copy = self._spool(self._stdin or sys.stdin.buffer, stop)
+            return
+        try:
+            info = Path(self.path).stat()
+            if stat.S_ISDIR(info.st_mode):
+                raise InputError(
+                    f"{self.label} is a directory", hint="name the metrics files in it"
+                )
+            if stat.S_ISREG(info.st_mode):
+                self.size = info.st_size
+                return
+            with Path(self.path).open("rb") as stream:
+                self._copy = self._spool(stream, stop)
+        except (OSError, ValueError) as e:
+            raise self._unreadable(e) from e
+
+    def open(self) -> BinaryIO:
+        """Open the file at its start; the caller closes it.
+
+        Raises:
+            InputError: it cannot be opened.
+        """
+        try:
+            if self._copy is None:
+                return Path(self.path).open("rb")
+            # A second descriptor of the copy, so that closing it leaves the copy alone.
+            stream = os.fdopen(os.dup(self._copy.fileno()), "rb")
+            stream.seek(0)
+        except OSError as e:
+            raise self._unreadable(e) from e
+        return stream
+
+    def close(self) -> None:
+        """Throw the copy away, if one was made."""
+        if self._copy is not None:
+            self._copy.close()
+            self._copy = None
+
+    def _unreadable(self, e: OSError | ValueError) -> InputError:
+        if isinstance(e, FileNotFoundError):
+            return InputError(
+                f"{self.label}: no such file", hint="check the path, or use - for standard input"
+            )
+        why = e.strerror if isinstance(e, OSError) and e.strerror else str(e)
+        return InputError(f"{self.label} cannot be read: {why}")
+
+    def _spool(self, stream: BinaryIO, stop: threading.Event) -> BinaryIO:
+        with contextlib.ExitStack() as on_error:
+            copy = on_error.enter_context(tempfile.TemporaryFile())
+            for piece in _pieces(stream, stop):
+                if not self.size:
+                    refuse_binary(piece, self.label)
+                self.size += len(piece)
+                if self.size > MAX_BYTES:
+                    raise InputError(f"{self.label} brings more than {MAX_BYTES >> 30} GiB")
+                copy.write(piece)
+            copy.flush()
+            on_error.pop_all()  # from here on `close` sees to it
+        return copy
+
+
+def _pieces(stream: BinaryIO, stop: threading.Event) -> Iterator[bytes]:
+    """Yield what a pipe brings, looking out for ``stop`` while it brings nothing."""
+    try:
+        descriptor: int | None = stream.fileno()
+    except (OSError, ValueError, AttributeError):
+        descriptor = None
+    while True:
+        if stop.is_set():
+            raise Cancelled
+        if descriptor is None:
+            piece = stream.read(CHUNK)
+        elif select.select([descriptor], [], [], 0.1)[0]:
+            piece = os.read(descriptor, CHUNK)
+        else:
+            continue
+        if not piece:
+            return
+        yield piece
+
+
+def refuse_binary(start: bytes, label: str) -> None:
+    """Raise InputError if the first bytes of a file show that it is not exposition text."""
+    if start.startswith(b"\x1f\x8b"):
+        return
+    for magic, (what, command) in _PACKED.items():
+        if start.startswith(magic):
+            raise InputError(
+                f"{label} is compressed with {what}, which is not read",
+                hint=f"unpack it: {command} FILE | gpuwhy … --metrics -",
+            )
+    if start.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise InputError(
+            f"{label} is UTF-16 text",
+            hint="convert it: iconv -f UTF-16 -t UTF-8 FILE | gpuwhy … --metrics -",
+        )
+    if b"\0" in start[:8192]:
+        raise InputError(
+            f"{label} is a binary file", hint="metrics come as Prometheus or OpenMetrics text"
+        )
+    if looks_like_html(start):
+        raise InputError(
+            f"{label} holds a web page, not metrics",
+            hint="fetch the exporter's /metrics, or its address has a sign-in in front",
+        )
+
+
+def blocks(
+    stream: BinaryIO,
+    label: str,
+    *,
+    on_read: Callable[[int], None],
+    on_damage: Callable[[str], None],
+) -> Iterator[bytes]:
+    """Yield the text of a file in blocks of about 1 MiB; all but the last end with a line end.
+
+    Args:
+        stream: the file, at its start.
+        label: what messages call it.
+        on_read: called with the bytes read from the file so far; may raise to stop.
+        on_damage: called with a reason when the end of a compressed file is missing or broken.
+
+    Raises:
+        InputError: not text, a line longer than 1 MiB, or expanding without end.
+    """
+    rest = b""
+    total = 0
+    for piece in _text(stream, label, on_read, on_damage):
+        if not total:
+            refuse_binary(piece, label)
+            piece = piece.removeprefix(b"\xef\xbb\xbf")  # noqa: PLW2901 - byte order mark
+        total += len(piece)
+        if total > MAX_BYTES:
+            raise InputError(f"{label} expands to more than {MAX_BYTES >> 30} GiB")
+        end = piece.rfind(b"\n") + 1
+        if end:
+            yield rest + piece[:end]
+            rest = piece[end:]
+        else:
+            rest += piece
+        if len(rest) > MAX_LINE:
+            raise InputError(f"{label} has a line longer than 1 MiB: these are not metrics")
+    if rest:
+        yield rest
+
+
+def _text(
+    stream: BinaryIO,
+    label: str,
+    on_read: Callable[[int], None],
+    on_damage: Callable[[str], None],
+) -> Iterator[bytes]:
+    first = stream.read(CHUNK)
+    on_read(len(first))
+    if first.startswith(b"\x1f\x8b"):
+        yield from _gunzip(stream, first, label, on_read, on_damage)
+        return
+    done = len(first)
+    piece = first
+    while piece:
+        yield piece
+        piece = stream.read(CHUNK)
+        done += len(piece)
+        on_read(done)
+
+
+def _gunzip(
+    stream: BinaryIO,
+    first: bytes,
+    label: str,
+    on_read: Callable[[int], None],
+    on_damage: Callable[[str], None],
+) -> Iterator[bytes]:
+    done = len(first)
+    pending = first
+    brought = False
+    unpack = zlib.decompressobj(wbits=31)
+    try:
+        while pending:
+            text = unpack.decompress(pending, CHUNK)
+            if text:
+                brought = True
+                yield text
+            pending = unpack.unused_data if unpack.eof else unpack.unconsumed_tail
+            if not pending:
+                pending = stream.read(CHUNK)
+                done += len(pending)
+                on_read(done)
+            if unpack.eof and pending.startswith(b"\x1f\x8b"):
+                unpack = zlib.decompressobj(wbits=31)  # gzip files may be joined end to end
+            elif unpack.eof:
+                return  # padding after the last member
+    except zlib.error as e:
+        if not brought:
+            raise InputError(f"{label} is not a whole gzip file: {e}") from e
+        on_damage("the compressed data is broken; what comes after is lost")
+        return
+    if not unpack.eof:
+        on_damage("the compressed data is cut off; what comes after is lost")

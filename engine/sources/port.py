@@ -1,0 +1,83 @@
+"""The port every source implements: raw samples in, no opinion about what they mean."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol, runtime_checkable
+
+from engine.samples import Batch, Matcher, Selection
+
+
+@runtime_checkable
+class Source(Protocol):
+    """Where readings come from: a metrics server, metrics files, or exporters read directly.
+
+    Attributes:
+        name: what messages call the source, for example ``http://prom:9090``; holds no secrets.
+        queries: HTTP requests sent so far, over all calls; 0 for files.
+    """
+
+    @property
+    def name(self) -> str:
+        """What messages call the source."""
+        ...
+
+    @property
+    def queries(self) -> int:
+        """HTTP requests sent so far."""
+        ...
+
+    async def select(self, selections: Sequence[Selection], *, at: float | None) -> Batch:
+        """Fetch one wave: everything the selections ask for, sent at the same time.
+
+        A series carries the samples of the closed window ``[at - window_s, at]``, times ascending,
+        NaN kept; a series without a sample there is left out. Series are sorted by name and labels.
+        A series that several selections match comes once, with the longest of their windows.
+
+        Args:
+            selections: what is wanted; an empty ``names`` means every metric the matchers select.
+            at: the moment asked about (Unix seconds). None is now for servers and the newest sample
+                for files.
+
+        Returns:
+            The samples; ``Batch.at`` is the moment used (None: the samples carry no times), and
+            ``Batch.queries`` counts the requests of this wave. A warning is given once per source.
+
+        Raises:
+            SourceError: nothing could be fetched. If only some of it failed, that is a warning.
+            InputError: a file cannot be read.
+            UsageError: a matcher is malformed.
+        """
+        ...
+
+    async def label_sets(
+        self,
+        names: Sequence[str],
+        labels: Sequence[str],
+        *,
+        at: float | None,
+        window_s: float,
+        matchers: Sequence[Matcher] = (),
+    ) -> list[dict[str, str]]:
+        """List the distinct combinations of some labels among series with samples in the window.
+
+        Args:
+            names: metric names; empty means every metric the matchers select.
+            labels: label names; ``__name__`` stands for the metric name. A label that a series
+                lacks is left out of its combination.
+            at: as in `select`.
+            window_s: how far back (s) a series may have its newest sample.
+            matchers: all must hold.
+
+        Returns:
+            One dict a combination, sorted by the values in the order of ``labels``. Warnings met on
+            the way come with the next `select`.
+
+        Raises:
+            SourceError, InputError, UsageError: as in `select`.
+        """
+        ...
+
+    async def aclose(self) -> None:
+        """Release connections and temporary files. Safe to call twice."""
+        ...

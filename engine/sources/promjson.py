@@ -1,0 +1,130 @@
+"""Answers of the Prometheus HTTP API, turned into arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any
+
+import numpy as np
+import orjson
+
+from engine.errors import SourceError
+from engine.samples import RawSeries
+from engine.sources.text import looks_like_html, show
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The ``data`` of an answer and what the server remarked (warnings, infos, partial)."""
+
+    result: list[dict[str, Any]]
+    remarks: list[str]
+
+
+def _bad(
+    where: str, what: str, hint: str = "check that the URL is of a Prometheus API"
+) -> SourceError:
+    return SourceError(f"{where} {what}", hint=hint, code="source_bad_answer")
+
+
+def error_text(body: bytes) -> str:
+    """Return what an error answer says: the API's own error text, else the start of the body."""
+    try:
+        document = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return show(body)
+    if isinstance(document, dict):
+        text = document.get("error") or document.get("message")
+        kind = document.get("errorType")
+        if isinstance(text, str):
+            return show(f"{kind}: {text}" if isinstance(kind, str) else text, 200)
+    return show(body)
+
+
+def parse_answer(body: bytes, where: str, result_type: str) -> Answer:
+    """Read a successful query answer.
+
+    Args:
+        body: the JSON text.
+        where: the server, for messages.
+        result_type: ``matrix`` or ``vector``.
+
+    Raises:
+        SourceError: not JSON, cut off, or not of the shape the API promises.
+    """
+    try:
+        document = orjson.loads(body)
+    except orjson.JSONDecodeError as e:
+        if looks_like_html(body):
+            raise _bad(
+                where,
+                "answers with a web page instead of JSON",
+                "a sign-in page or a wrong base path; check URL and credentials",
+            ) from e
+        if body.lstrip()[:1] in {b"{", b"["}:
+            raise _bad(where, "answers with JSON that is cut off or broken", "try again") from e
+        raise _bad(where, f"does not answer with JSON: {show(body, 60)}") from e
+    if not isinstance(document, dict):
+        raise _bad(where, "answers with JSON of another kind")
+    if document.get("status") != "success":
+        if document.get("status") == "error":
+            raise _bad(where, f"answers with an error: {error_text(body)}")
+        raise _bad(where, "answers with JSON of another kind")
+    data = document.get("data")
+    if not isinstance(data, dict) or not isinstance(data.get("result"), list):
+        raise _bad(where, "answers with JSON of another kind")
+    got = data.get("resultType")
+    if got != result_type:
+        raise _bad(
+            where, f"answers with a {show(str(got), 20)} where a {result_type} was asked for"
+        )
+    remarks = []
+    for key in ("warnings", "infos"):
+        given = document.get(key) or []
+        remarks += [show(str(text), 300) for text in given] if isinstance(given, list) else []
+    if document.get("isPartial") is True:
+        remarks.append("the answer is partial: some storage nodes did not answer")
+    return Answer(data["result"], remarks)
+
+
+def to_series(answer: Answer, where: str) -> list[RawSeries]:
+    """Turn a matrix into series; all numbers are converted in one go.
+
+    Times are Unix seconds, values as sent; ``NaN`` and ``±Inf`` stay. Native histograms are left
+    out.
+
+    Raises:
+        SourceError: the matrix is not of the shape the API promises.
+    """
+    try:
+        given = [s for s in answer.result if "values" in s]
+        counts = [len(s["values"]) for s in given]
+        pairs = chain.from_iterable(s["values"] for s in given)
+        flat = np.fromiter(
+            map(float, chain.from_iterable(pairs)), dtype=np.float64, count=2 * sum(counts)
+        )
+        ts, values = flat[0::2].copy(), flat[1::2].copy()
+        series = []
+        end = 0
+        for one, count in zip(given, counts, strict=True):
+            labels: dict[str, str] = dict(one["metric"])
+            name = labels.pop("__name__", "")
+            series.append(RawSeries(name, labels, ts[end : end + count], values[end : end + count]))
+            end += count
+    except (KeyError, TypeError, ValueError) as e:
+        raise _bad(where, "answers with a matrix that is malformed") from e
+    return series
+
+
+def to_label_sets(answer: Answer, where: str) -> list[Mapping[str, str]]:
+    """Return the labels of a vector's elements, ``__name__`` included where there is one.
+
+    Raises:
+        SourceError: the vector is not of the shape the API promises.
+    """
+    try:
+        return [dict(one["metric"]) for one in answer.result]
+    except (KeyError, TypeError, ValueError) as e:
+        raise _bad(where, "answers with a vector that is malformed") from e

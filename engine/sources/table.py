@@ -1,0 +1,173 @@
+"""What a pass over exposition text leaves behind: which series there are, and their samples.
+
+Blocks of samples arrive as three columns: series number (-1: a series nobody asked for), value,
+and time (s, NaN if the line gave none).
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from engine.samples import Floats, RawSeries
+from engine.sources.matching import HALF_MS, Wanted, clip, series_key
+
+Ids = npt.NDArray[np.int64]
+
+
+class SeriesIndex:
+    """Numbers the series that are wanted; the same labels in another order are the same series."""
+
+    def __init__(self, wanted: Wanted) -> None:
+        self.wanted = wanted
+        self.names: list[str] = []
+        self.labels: list[Mapping[str, str]] = []
+        self.windows: list[float] = []
+        self._ids: dict[tuple[str, tuple[tuple[str, str], ...]], int] = {}
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def id_of(self, name: str, labels: Mapping[str, str]) -> int:
+        """Return the number of a series, new or known, or -1 if it is not wanted."""
+        # To Prometheus an empty label is no label.
+        labels = {k: v for k, v in labels.items() if v}
+        window_s = self.wanted.window(name, labels)
+        if window_s is None:
+            return -1
+        key = series_key(name, labels)
+        known = self._ids.get(key)
+        if known is not None:
+            return known
+        self.names.append(name)
+        self.labels.append(dict(key[1]))
+        self.windows.append(window_s)
+        self._ids[key] = len(self._ids)
+        return self._ids[key]
+
+
+class Sink(ABC):
+    """Takes blocks of samples; knows the newest time met, wanted or not (s; -inf if none)."""
+
+    def __init__(self, index: SeriesIndex, at: float | None) -> None:
+        self.index = index
+        self.at = at
+        self.newest = -math.inf
+
+    def add(self, ids: Ids, values: Floats, stamps: Floats) -> None:
+        """Take one block."""
+        if len(stamps):
+            # fmax passes over NaN; all-NaN leaves the newest as it was.
+            self.newest = float(np.fmax(self.newest, np.fmax.reduce(stamps)))
+        keep = ids >= 0
+        if self.at is not None:
+            keep &= ~(stamps > self.at + HALF_MS)
+        self._take(ids, values, stamps, keep)
+
+    @abstractmethod
+    def _take(self, ids: Ids, values: Floats, stamps: Floats, keep: npt.NDArray[np.bool_]) -> None:
+        """Take what is marked in ``keep``."""
+
+    def moment(self) -> float | None:
+        """Return the moment judged: the one asked for, else the newest; None without any times."""
+        if not math.isfinite(self.newest):
+            return None
+        return self.newest if self.at is None else self.at
+
+
+@dataclass(slots=True)
+class Leftovers:
+    """Samples of wanted series that were not used, by reason."""
+
+    repeated: int = 0
+    untimed: int = 0
+    examples: dict[str, str] = field(default_factory=dict)
+
+
+class Samples(Sink):
+    """Keeps the samples of the wanted series that can still fall into the window.
+
+    The moment judged is never before the newest time met so far, so what is older than that minus
+    the longest window is dropped as it comes: memory follows the question, not the file.
+    """
+
+    def __init__(self, index: SeriesIndex, at: float | None) -> None:
+        super().__init__(index, at)
+        self._blocks: list[tuple[Ids, Floats, Floats]] = []
+
+    def _take(self, ids: Ids, values: Floats, stamps: Floats, keep: npt.NDArray[np.bool_]) -> None:
+        until = self.newest if self.at is None else self.at
+        keep &= ~(stamps < until - self.index.wanted.window_s - HALF_MS)
+        if keep.any():
+            self._blocks.append((ids[keep], values[keep], stamps[keep]))
+
+    def series(self) -> tuple[list[RawSeries], Leftovers]:
+        """Return the wanted series, sorted, clipped to their windows; empty ones are left out."""
+        left = Leftovers()
+        if not self._blocks:
+            return [], left
+        ids, values, stamps = (np.concatenate(column) for column in zip(*self._blocks, strict=True))
+        # lexsort is stable: samples of one time stay in the order they were read; NaN goes last.
+        order = np.lexsort((stamps, ids))
+        ids, values, stamps = ids[order], values[order], stamps[order]
+        repeats = np.zeros(len(ids), dtype=bool)
+        repeats[:-1] = (ids[1:] == ids[:-1]) & (stamps[1:] == stamps[:-1])
+        if repeats.any():
+            left.repeated = int(repeats.sum())
+            left.examples["repeated"] = self.index.names[int(ids[np.argmax(repeats)])]
+            ids, values, stamps = ids[~repeats], values[~repeats], stamps[~repeats]
+        bounds = np.searchsorted(ids, np.arange(len(self.index) + 1))
+        found = [
+            one
+            for i in range(len(self.index))
+            if (one := self._one(i, slice(bounds[i], bounds[i + 1]), values, stamps, left))
+        ]
+        return sorted(found, key=lambda s: series_key(s.name, s.labels)), left
+
+    def _one(
+        self, i: int, part: slice, values: Floats, stamps: Floats, left: Leftovers
+    ) -> RawSeries | None:
+        name, labels = self.index.names[i], self.index.labels[i]
+        ts, vs = stamps[part], values[part]
+        if not len(ts):
+            return None
+        timed = int(np.searchsorted(ts, np.nan))  # NaN sorts last: the index of the first one
+        if not timed:
+            return RawSeries(name, labels, np.zeros(len(vs)), vs, timed=False)
+        if timed < len(ts):
+            left.untimed += len(ts) - timed
+            left.examples.setdefault("untimed", name)
+        at = self.moment()
+        assert at is not None  # a series with times was met
+        ts, vs = clip(ts[:timed], vs[:timed], at - self.index.windows[i], at)
+        return RawSeries(name, labels, ts, vs) if len(ts) else None
+
+
+class LastSeen(Sink):
+    """Keeps only when each wanted series was last seen, for listing label sets."""
+
+    def __init__(self, index: SeriesIndex, at: float | None) -> None:
+        super().__init__(index, at)
+        self._last: Floats = np.empty(0)
+
+    def _take(self, ids: Ids, values: Floats, stamps: Floats, keep: npt.NDArray[np.bool_]) -> None:  # noqa: ARG002 - only when matters
+        grow = len(self.index) - len(self._last)
+        if grow:
+            self._last = np.concatenate([self._last, np.full(grow, -np.inf)])
+        # A sample without a time counts as in every window.
+        seen = np.where(np.isnan(stamps), np.inf, stamps)
+        np.maximum.at(self._last, ids[keep], seen[keep])
+
+    def present(self) -> list[tuple[str, Mapping[str, str]]]:
+        """Return name and labels of the series with a sample in their window."""
+        at = self.moment()
+        return [
+            (self.index.names[i], self.index.labels[i])
+            for i, last in enumerate(self._last.tolist())
+            if last == math.inf or (at is not None and last >= at - self.index.windows[i] - HALF_MS)
+        ]

@@ -1,0 +1,128 @@
+"""Targets: what a user names, and how free text names it.
+
+`parse_target` reads the grammar of the contract (``node-3:5``, ``GPU-3a4f…``, ``pod/NS/NAME``,
+``job/ID`` …) and the spoken forms of a GPU ("gpu 5 on node-3", "node-3/gpu-5", "GPU5@node-3").
+Nothing here looks at data: whether the target exists is decided by what the source returns.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from engine.errors import UsageError
+from engine.model import Kind
+
+# A number above this after "host:" is an exporter's port, not a GPU index (contract: 0-63).
+MAX_GPU_INDEX = 63
+_MAX_TEXT = 512
+
+_HOST = r"(?P<host>[A-Za-z0-9](?:[A-Za-z0-9._-]{0,251}[A-Za-z0-9])?|\[[0-9A-Fa-f:.]{2,45}\])"
+_GPU_WORD = r"gpu[\s_#-]*(?P<gpu>\d{1,2})"
+_SPOKEN = tuple(
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        rf"{_GPU_WORD}\s*(?:@|,|\bon\b|\bof\b|\bat\b|\bin\b)?\s*(?:node|host|server|machine)\s+{_HOST}",
+        rf"{_GPU_WORD}\s*(?:@|,\s*|\s(?:on|of|at|in)\s)\s*{_HOST}",
+        rf"{_HOST}\s*(?:[/:,]\s*|\s+){_GPU_WORD}",
+    )
+)
+_HOST_INDEX = re.compile(rf"{_HOST}(?::(?P<number>\d{{1,5}}))?")
+_UUID = re.compile(r"GPU-[0-9A-Fa-f][0-9A-Fa-f-]{0,35}", re.IGNORECASE)
+_MIG = re.compile(r"MIG-[0-9A-Za-z][0-9A-Za-z/-]{0,79}", re.IGNORECASE)
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+
+_FORMS = (
+    "use HOST:GPU (node-3:5), GPU-UUID, MIG-UUID, HOST, pod/NAMESPACE/NAME, job/ID, job/ID/rank/N, "
+    "svc/MODEL, fs/MOUNT or fleet"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What was asked about, as far as the words say. ``uuid`` may be a prefix."""
+
+    kind: Kind
+    text: str
+    cluster: str | None = None
+    host: str | None = None
+    gpu: int | None = None
+    uuid: str | None = None
+    mig: str | None = None
+    namespace: str | None = None
+    pod: str | None = None
+    job: str | None = None
+    rank: int | None = None
+    service: str | None = None
+    instance: str | None = None
+    mount: str | None = None
+
+
+def parse_target(text: str) -> Target:
+    """Read a target from what a user typed.
+
+    Raises:
+        UsageError: the text is empty, too long, or has none of the known forms.
+    """
+    cleaned = " ".join(text.split())
+    if not cleaned:
+        raise UsageError("no target given", hint=_FORMS)
+    if len(cleaned) > _MAX_TEXT:
+        raise UsageError(f"target is longer than {_MAX_TEXT} characters", hint=_FORMS)
+    cluster = None
+    rest = cleaned
+    if "::" in cleaned and not cleaned.startswith("["):
+        cluster, rest = cleaned.split("::", 1)
+        if not _NAME.fullmatch(cluster):
+            raise _unreadable(cleaned)
+    target = _simple(rest, cleaned, cluster) or _pathlike(rest, cleaned, cluster)
+    if target is None:
+        raise _unreadable(cleaned)
+    return target
+
+
+def _simple(rest: str, text: str, cluster: str | None) -> Target | None:
+    if rest.lower() == "fleet":
+        return Target(Kind.FLEET, text, cluster)
+    if _UUID.fullmatch(rest):
+        return Target(Kind.GPU, text, cluster, uuid="GPU-" + rest[4:].lower())
+    if _MIG.fullmatch(rest):
+        return Target(Kind.GPU, text, cluster, mig="MIG-" + rest[4:])
+    for spoken in _SPOKEN:
+        found = spoken.fullmatch(rest)
+        if found and int(found["gpu"]) <= MAX_GPU_INDEX and found["host"].lower() != "gpu":
+            return Target(Kind.GPU, text, cluster, host=found["host"], gpu=int(found["gpu"]))
+    alone = re.fullmatch(_GPU_WORD, rest, re.IGNORECASE)
+    if alone and int(alone["gpu"]) <= MAX_GPU_INDEX:
+        return Target(Kind.GPU, text, cluster, gpu=int(alone["gpu"]))
+    found = _HOST_INDEX.fullmatch(rest)
+    if not found:
+        return None
+    number = found["number"]
+    if number is None or int(number) > MAX_GPU_INDEX:
+        return Target(Kind.NODE, text, cluster, host=found["host"])
+    return Target(Kind.GPU, text, cluster, host=found["host"], gpu=int(number))
+
+
+def _pathlike(rest: str, text: str, cluster: str | None) -> Target | None:
+    head, _, tail = rest.partition("/")
+    parts = tail.split("/")
+    match head.lower():
+        case "pod" if len(parts) == 2 and all(_NAME.fullmatch(p) for p in parts):
+            return Target(Kind.POD, text, cluster, namespace=parts[0], pod=parts[1])
+        case "job" if len(parts) == 1 and _NAME.fullmatch(tail):
+            return Target(Kind.JOB, text, cluster, job=tail)
+        case "job" if len(parts) == 3 and parts[1] == "rank" and parts[2].isascii():
+            if parts[2].isdigit() and len(parts[2]) < 7 and _NAME.fullmatch(parts[0]):
+                return Target(Kind.RANK, text, cluster, job=parts[0], rank=int(parts[2]))
+        case "svc" if tail:
+            model, _, instance = tail.partition("#")
+            return Target(Kind.SERVICE, text, cluster, service=model, instance=instance or None)
+        case "fs" if tail:
+            return Target(Kind.FILESYSTEM, text, cluster, mount="/" + tail.lstrip("/"))
+    return None
+
+
+def _unreadable(text: str) -> UsageError:
+    shown = text if len(text) <= 60 else text[:57] + "..."
+    return UsageError(f"cannot tell what {shown!r} names", hint=_FORMS)
