@@ -29,7 +29,7 @@ from bot.answer import (
     strong,
 )
 from bot.commands import parts
-from bot.quantities import some
+from bot.phrases import some
 from engine.model import Candidate, Decode, Item, Number, to_json
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 _KINDS = {
     "throttle": "throttle mask",
-    "xid": "XID",
+    "xid": "Xid",
     "sxid": "SXid",
     "dcgm_field": "DCGM field",
     "metric": "metric",

@@ -27,7 +27,7 @@ from bot.answer import (
     plain,
     strong,
 )
-from bot.quantities import count, quantity
+from bot.phrases import count
 from bot.times import utc
 from engine.model import (
     Alternative,
@@ -125,18 +125,14 @@ def diagnosis_blocks(diagnosis: Diagnosis, target: Entity, at: float | None) -> 
 
 
 def evidence(found: Evidence, target: Entity, *, query: bool = True) -> Bullet:
-    """Return a reading as a point: what it says, then value, threshold, window and source."""
+    """Return a reading as a point: what it says, with all numbers, and where the threshold is from.
+
+    The query that shows the reading stands under it.
+    """
     where = "" if found.entity.key == target.key else f"{found.entity.name}: "
-    facts = [f"{found.signal} {quantity(found.value, found.unit)}"]
-    if found.op and found.threshold is not None:
-        facts.append(f"{found.op} {quantity(found.threshold, found.unit)}")
-    if found.window_s:
-        facts.append(f"over {duration(found.window_s)}")
-    detail = " ".join(facts)
-    if found.source:
-        detail += f"; threshold: {found.source}"
+    source = f"; threshold: {found.source}" if found.source else ""
     under = (Bullet(line(code(found.query))),) if query and found.query else ()
-    return Bullet(line(where, found.says, muted(f" [{detail}]")), under)
+    return Bullet(line(where, found.says, muted(f" [{found.signal}{source}]")), under)
 
 
 def since_line(since: float, at: float | None) -> Line:
@@ -154,16 +150,32 @@ def period(at: float | None, window_s: float) -> str:
 
 
 def unseen_blocks(unknown: Sequence[Unknown]) -> Iterator[Block]:
-    """Yield what could not be seen, by missing signal, and the exact lines that would show it."""
+    """Yield what could not be seen, and the exact lines that would show it.
+
+    Signals that are missing for the same reason and block the same causes share a point; if it is
+    not the export that is missing, everything that is missing for one reason does.
+    """
     if not unknown:
         return
-    blocked: dict[tuple[str, str, str, str], list[str]] = {}
+    blocked: dict[tuple[str, str, str, str], dict[str, None]] = {}
     for gap in unknown:
-        causes = blocked.setdefault((gap.needs, gap.cause, gap.why, gap.fix), [])
-        causes.extend(cause for cause in gap.blocks if cause not in causes)
-    lines = list(dict.fromkeys(g.fix for g in unknown if _COUNTERS_LINE.fullmatch(g.fix)))
+        fix = "" if _COUNTERS_LINE.fullmatch(gap.fix) else gap.fix
+        key = (gap.needs, gap.cause, gap.why, fix)
+        blocked.setdefault(key, {}).update(dict.fromkeys(gap.blocks))
+    points: dict[tuple[str, ...], tuple[list[str], dict[str, None]]] = {}
+    for (signal, cause, why, fix), causes in blocked.items():
+        apart = tuple(causes) if cause == "metrics_missing" else ()
+        signals, all_causes = points.setdefault((cause, why, fix, *apart), ([], {}))
+        signals.append(signal or cause)
+        all_causes.update(causes)
     yield Heading(line("Not seen"), 2)
-    yield Bullets(tuple(_unseen(*gap, causes) for gap, causes in blocked.items()))
+    yield Bullets(
+        tuple(
+            _unseen(signals, cause, why, fix, tuple(causes))
+            for (cause, why, fix, *_), (signals, causes) in points.items()
+        )
+    )
+    lines = list(dict.fromkeys(g.fix for g in unknown if _COUNTERS_LINE.fullmatch(g.fix)))
     if lines:
         yield Text(line("Add to the counters file of dcgm-exporter to see it:"))
         yield Code("\n".join(lines), "csv")
@@ -182,9 +194,9 @@ def warning_blocks(warnings: Iterable[str]) -> Iterator[Block]:
 
 def engine_pairs(engine: EngineInfo, queries: int, waves: int) -> tuple[tuple[str, Line], ...]:
     """Return how the answer was made."""
-    asked = count(queries, "query", "queries")
+    asked = f"{count(queries, 'query', 'queries')} in {count(waves, 'wave')}"
     return (
-        ("read", line(muted(f"{asked} in {count(waves, 'wave')}" if queries else "files"))),
+        ("read", line(muted(asked if queries else "without a request"))),
         ("engine", line(muted(f"{engine.version}, rules {engine.rules}, {engine.inference}"))),
     )
 
@@ -204,14 +216,14 @@ def _alternative(other: Alternative) -> Bullet:
     return Bullet(line(code(other.cause), f": {other.told_apart_by}"), under)
 
 
-def _unseen(needs: str, cause: str, why: str, fix: str, causes: Sequence[str]) -> Bullet:
-    head: list[Span | str] = [code(needs or cause), f": {why}", muted(f" ({cause})")]
+def _unseen(
+    signals: Sequence[str], cause: str, why: str, fix: str, causes: Sequence[str]
+) -> Bullet:
+    head: list[Span | str] = [code(", ".join(signals)), f": {why}", muted(f" ({cause})")]
     if causes:
         head.append(f"; cannot tell: {', '.join(causes)}")
-    under = []
-    if fix and not _COUNTERS_LINE.fullmatch(fix):
-        under.append(Bullet(line("fix: ", fix)))
-    return Bullet(line(*head), tuple(under))
+    under = (Bullet(line("fix: ", fix)),) if fix else ()
+    return Bullet(line(*head), under)
 
 
 def _references(references: Sequence[str]) -> Iterator[Span]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -28,12 +30,13 @@ from bot.answer import (
 )
 from bot.commands import parts
 from bot.commands.decode import words
-from bot.quantities import count, some
+from bot.phrases import count, some
 from engine.errors import GpuwhyError, InputError
-from engine.model import Class, Entity, Finding, Kind, Read, Unknown, to_json
+from engine.model import Class, Entity, Finding, Kind, Read, Unknown, Why, to_json
 
 if TYPE_CHECKING:
     from engine.catalogue.types import Catalogue
+    from engine.diagnosis import Engine
     from engine.readers import Diagnose
 
 _LAST = (Class.BENIGN, Class.BLIND)
@@ -82,6 +85,32 @@ def run(
         raise errors[0]
     late = frozenset(c.id for c in catalogue.taxonomy.values() if c.class_ in _LAST)
     return answer(found, errors=errors, late=late)
+
+
+def judged_by(engine: Engine) -> Diagnose:
+    """Return what judges exporter text by the rules of an engine, one answer for each GPU.
+
+    It runs an event loop of its own, so it must not be called inside one.
+    """
+
+    def diagnose(text: bytes) -> Sequence[Why]:
+        return asyncio.run(_judged(engine, text))
+
+    return diagnose
+
+
+async def _judged(engine: Engine, text: bytes) -> list[Why]:
+    from engine.diagnosis import DEFAULT_WINDOW_S  # noqa: PLC0415 - numpy, not needed to format
+    from engine.samples import Selection  # noqa: PLC0415
+    from engine.sources.exposition import FileSource  # noqa: PLC0415
+
+    source = FileSource(["-"], stdin=BytesIO(text))
+    try:
+        got = engine.fetcher.start(None, DEFAULT_WINDOW_S)
+        await engine.fetcher.ask(source, got, [Selection((), (), got.window_s)])
+    finally:
+        await source.aclose()
+    return engine.judge_readings(engine.fetcher.frame(got), got, DEFAULT_WINDOW_S)
 
 
 def answer(

@@ -24,18 +24,20 @@ from bot.answer import (
     code,
     line,
     muted,
+    plain,
     strong,
 )
 from bot.commands import parts
-from bot.quantities import count
+from bot.phrases import count
 from engine.catalogue.nearest import did_you_mean
-from engine.errors import CatalogueError, Problem, UsageError
+from engine.errors import CatalogueError, UsageError
 from engine.model import Step, to_json
 from engine.units import duration
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from engine.catalogue.lint_base import LintProblem
     from engine.catalogue.types import Catalogue, CauseRule, Pattern, SymptomRule
     from engine.diagnosis.ruletest import RuleTestResult
 
@@ -121,34 +123,46 @@ def test(names: Sequence[str], catalogue: Catalogue) -> Answer:
 
 
 def lint(overlays: Sequence[Path]) -> Answer:
-    """Check knowledge and rules, the site's overlays included; every problem is listed."""
+    """Check knowledge and rules, the site's overlays included; every problem is listed.
+
+    Raises:
+        UsageError: an overlay is no such folder.
+    """
     from engine.catalogue.lint import lint as find_problems  # noqa: PLC0415 - yaml, pydantic
 
-    try:
-        problems = list(find_problems(overlays))
-    except CatalogueError as error:
-        problems = list(error.problems)
-    return lint_answer(problems)
+    return lint_answer(find_problems(overlays))
 
 
-def lint_answer(problems: Sequence[Problem]) -> Answer:
-    """Return what the linter found as an answer; problems are also its error."""
-    found = sorted(problems)
-    tone = Tone.BAD if found else Tone.GOOD
-    head = count(len(found), "problem") if found else "No problems"
+def lint_answer(problems: Sequence[LintProblem]) -> Answer:
+    """Return what the linter found as an answer; problems that are errors are also its error."""
+    errors = [problem for problem in problems if problem.severity == "error"]
+    warnings = len(problems) - len(errors)
+    found = f"{count(len(errors), 'error')} and {count(warnings, 'warning')}"
+    head = strong(found, Tone.BAD if errors else Tone.WARNING)
+    if not problems:
+        head = strong("No problems", Tone.GOOD)
     return Answer(
-        title=line(strong(head, tone), " in knowledge and rules"),
-        blocks=(Bullets(tuple(_problem(p) for p in found)),) if found else (),
-        data={"schema": "gpuwhy/rules-lint/1", "problems": [to_json(p) for p in found]},
-        level=Level.CRITICAL if found else Level.CLEAR,
-        errors=(CatalogueError(found),) if found else (),
+        title=line(head, " in knowledge and rules"),
+        blocks=(Bullets(tuple(_problem(p) for p in problems)),) if problems else (),
+        data={"schema": "gpuwhy/rules-lint/1", "problems": [to_json(p) for p in problems]},
+        level=Level.CRITICAL if errors else Level.CLEAR,
+        errors=(CatalogueError(errors),) if errors else (),
     )
 
 
-def _problem(problem: Problem) -> Bullet:
+def _problem(problem: LintProblem) -> Bullet:
     where = code(f"{problem.file}:{problem.line}:{problem.column}")
     hint = f"; {problem.hint}" if problem.hint else ""
-    return Bullet(line(where, f": {problem.message}{hint}"))
+    tone = Tone.BAD if problem.severity == "error" else Tone.WARNING
+    return Bullet(
+        line(
+            where,
+            ": ",
+            plain(problem.severity, tone),
+            f": {problem.message}{hint}",
+            muted(f" ({problem.check})"),
+        )
+    )
 
 
 def _cause_row(rule: CauseRule) -> tuple[str, ...]:

@@ -22,7 +22,7 @@ from bot.answer import (
     strong,
 )
 from bot.commands import parts
-from bot.quantities import count, entities
+from bot.phrases import count, entities
 from bot.times import utc
 from engine.model import Incident, Step, Sweep, Verdict, to_json
 

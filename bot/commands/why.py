@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from bot.answer import Answer, Block, Heading, Line, Text, code, line, muted, strong
 from bot.commands import parts
-from bot.quantities import count, entities, some
+from bot.phrases import count, entities, some
 from engine.model import Entity, Kind, Verdict, Why, to_json
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def _no_verdict(why: Why, core: frozenset[str]) -> str:
             names.append(gap.needs)
     if not reasons:
         return "nothing was found that tells how it is"
-    return "; ".join(f"{some(names, 4)} {why}".strip() for why, names in reasons.items())
+    return "; ".join(f"{some(names, 4)}: {why}" if names else why for why, names in reasons.items())
 
 
 def _blocks(why: Why) -> Iterator[Block]:

@@ -16,11 +16,26 @@ from engine.catalogue.files import SourceFile
 from engine.catalogue.nearest import did_you_mean
 from engine.catalogue.parts import Knowledge, Rules, RuleSource
 from engine.catalogue.ruleschema import CauseFile, Disabling, SymptomFile
-from engine.catalogue.schema import CONCERNS, Entry
+from engine.catalogue.schema import Entry, GpuModelEntry, SignalEntry, TaxonomyEntry
 from engine.catalogue.validate import validate
+from engine.catalogue.vendorschema import (
+    DcgmFieldEntry,
+    SxidEntry,
+    ThrottleReason,
+    XidEntry,
+)
 from engine.catalogue.yamlfile import Document, Steps, describe, parse_yaml
 from engine.errors import CatalogueError, Problem
 
+CONCERNS: Mapping[str, type[BaseModel]] = {
+    "taxonomy": TaxonomyEntry,
+    "signals": SignalEntry,
+    "gpu_models": GpuModelEntry,
+    "throttle_reasons": ThrottleReason,
+    "dcgm_fields": DcgmFieldEntry,
+    "xid": XidEntry,
+    "sxid": SxidEntry,
+}
 RULE_MODELS: Mapping[str, type[BaseModel]] = {"symptoms": SymptomFile, "causes": CauseFile}
 
 

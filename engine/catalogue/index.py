@@ -65,6 +65,8 @@ def save(folder: Path, part: str, key: str, data: dict[str, Any]) -> Path:
     handle, temporary = tempfile.mkstemp(prefix=f".{part}-", dir=folder)
     try:
         with os.fdopen(handle, "wb") as file:
+            # Temporary files are private; an index in the package is for every user.
+            os.fchmod(file.fileno(), 0o644)
             file.write(_digest(body).encode() + b"\n" + body)
         Path(temporary).replace(target)
     except BaseException:

@@ -27,6 +27,9 @@ class SpellingClash(Check):
 
 
 def _overlap(one: Spelling, other: Spelling) -> bool:
+    """Return whether a series could be both. One label more is no clash: the closer match wins."""
+    if one.match.items() < other.match.items() or other.match.items() < one.match.items():
+        return False
     shared = one.match.keys() & other.match.keys()
     return one.vendor == other.vendor and all(one.match[k] == other.match[k] for k in shared)
 

@@ -9,33 +9,61 @@ from pathlib import PurePosixPath
 from engine.catalogue.compiling import RULE_MODELS
 from engine.catalogue.lint_base import Check, Subject, at
 from engine.catalogue.nearest import did_you_mean
-from engine.catalogue.types import CauseRule, SymptomRule
+from engine.catalogue.types import Catalogue, CauseRule, SymptomRule
 from engine.catalogue.validate import field_names
 from engine.errors import Problem
 from engine.model import Class
 
-_PLACEHOLDER = re.compile(r"\{([a-z_][a-z0-9_.]*)\}")
-_TARGET_WORDS = frozenset(("entity", "host", "gpu", "model"))
+_PLACEHOLDER = re.compile(r"\{([a-z][a-z0-9_]*(?:\.[a-z0-9_]+)?)\}")
+_ENTITY_WORDS = frozenset(("entity", "host", "gpu", "model", "uuid", "pci", "pod", "namespace"))
+
+# These ask whether readings are there at all, so they are true or false, never unknown.
+_PRESENCE_CALLS = re.compile(r"\b(?:known|missing|blank)\([^()]*\)")
+_CONNECTIVES = re.compile(r"\b(?:and|or|not)\b|[\s()]+")
 
 # durable_rules 2.0.28 fails (303) and then hangs at 512 distinct equality values in one position.
 MAX_EQUALITY_VALUES = 500
 
 
 class ThreeTests(Check):
-    """A rule comes with proof that it fires, stays quiet, and admits when it cannot know."""
+    """A rule comes with proof that it fires, stays quiet, and what it does without the reading."""
 
     name = "three-tests"
 
     def run(self, subject: Subject) -> Iterator[Problem]:
-        """Yield rules without one of the three kinds of test."""
+        """Yield rules with fewer than three tests, or without one of the three kinds."""
         for rule in subject.rules:
-            symptom = isinstance(rule, SymptomRule)
-            needed = ("true", "false", "unknown") if symptom else ("fires", "quiet", "unknown")
+            if isinstance(rule, SymptomRule):
+                needed = ["true", "false"]
+                decided = _always_decided(rule)
+            else:
+                needed = ["fires", "quiet"]
+                decided = _needs_no_reading(rule, subject)
+            if not decided:
+                needed.append("unknown")
             have = {test.expect for test in rule.tests}
             missing = [word for word in needed if word not in have]
             if missing:
                 message = f"rule '{rule.id}' has no test that expects {', '.join(missing)}"
                 yield at(rule.place, message, "add one under 'tests:'")
+            elif len(rule.tests) < 3:
+                message = f"rule '{rule.id}' has {len(rule.tests)} tests, three are needed"
+                yield at(rule.place, message, "add one with the reading missing")
+
+
+def _always_decided(rule: SymptomRule) -> bool:
+    """Return whether a condition asks only if readings are there, so that it is never unknown."""
+    return not _CONNECTIVES.sub("", _PRESENCE_CALLS.sub("", rule.when))
+
+
+def _needs_no_reading(rule: CauseRule, subject: Subject) -> bool:
+    """Return whether a cause rests only on symptoms that are never unknown.
+
+    ``unless`` is left out: something unknown there does not make the cause unknown.
+    """
+    symptoms = subject.catalogue.symptoms
+    names = {name for p in rule.patterns for name in (*p.all, *p.any, *p.none)}
+    return all(name in symptoms and _always_decided(symptoms[name]) for name in names)
 
 
 class UniqueTestNames(Check):
@@ -59,13 +87,14 @@ class KnownTestModels(Check):
     name = "test-models"
 
     def run(self, subject: Subject) -> Iterator[Problem]:
-        """Yield tests whose model nobody knows."""
+        """Yield tests whose model is unknown, yet resembles a known one."""
         names = [name for model in subject.catalogue.models for name in model.match]
         for rule in subject.rules:
             for test in rule.tests:
                 if test.model and not subject.catalogue.model_for(test.model):
-                    message = f"unknown GPU model '{test.model}'"
-                    yield at(test.place, message, did_you_mean(test.model, names))
+                    hint = did_you_mean(test.model, names)
+                    if hint:
+                        yield at(test.place, f"unknown GPU model '{test.model}'", hint)
 
 
 class References(Check):
@@ -113,10 +142,8 @@ class Placeholders(Check):
 
     def run(self, subject: Subject) -> Iterator[Problem]:
         """Yield placeholders in the texts of causes that nothing fills."""
-        catalogue = subject.catalogue
-        known = _TARGET_WORDS | catalogue.signals.keys()
-        known |= {f"{symptom}.value" for symptom in catalogue.symptoms}
-        for rule in catalogue.causes.values():
+        known = _placeholders(subject.catalogue)
+        for rule in subject.catalogue.causes.values():
             texts = [rule.says, *(text for s in rule.next for text in (s.do, s.command or ""))]
             texts += [
                 text for a in rule.alternatives for text in (a.told_apart_by, a.command or "")
@@ -124,6 +151,20 @@ class Placeholders(Check):
             for word in sorted(set(_PLACEHOLDER.findall(" ".join(texts))) - known):
                 message = f"rule '{rule.id}' has an unknown placeholder '{{{word}}}'"
                 yield at(rule.place, message, did_you_mean(word, known))
+
+
+def _placeholders(catalogue: Catalogue) -> frozenset[str]:
+    """Return all placeholders that are filled: names, facts of the model, readings."""
+    signals = catalogue.signals.values()
+    return frozenset(
+        (
+            *_ENTITY_WORDS,
+            *(f"gpu.{name}" for model in catalogue.models for name in model.attrs),
+            *(signal.id for signal in signals),
+            *(f"{signal.id}.value" for signal in signals),
+            *(f"{signal.id}.name" for signal in signals if signal.kind == "code"),
+        )
+    )
 
 
 class UnusedSymptoms(Check):

@@ -12,6 +12,14 @@ from engine.catalogue.parts import Knowledge, Rules, RuleSource
 from engine.catalogue.yamlfile import Steps
 from engine.errors import Problem
 
+# Keys of a concern that hold an id of another; checked where that other is there at all.
+_SINGLE_REFERENCES = (
+    ("xid", "taxonomy", "taxonomy"),
+    ("xid", "resolution", "xid_buckets"),
+    ("sxid", "taxonomy", "taxonomy"),
+    ("sxid", "resolution", "xid_buckets"),
+    ("signals", "field", "dcgm_fields"),
+)
 _PATTERN_KEYS = ("all", "any", "none", "unless")
 
 
@@ -26,9 +34,9 @@ def check_knowledge(found: Iterable[Located], knowledge: Knowledge) -> Iterator[
                     f"link '{link}' leads nowhere",
                     _link_hint(concern, key, knowledge),
                 )
-        yield from _single_reference(located, "xid", "taxonomy", "taxonomy", knowledge)
-        yield from _single_reference(located, "sxid", "taxonomy", "taxonomy", knowledge)
-        yield from _single_reference(located, "signals", "field", "dcgm_fields", knowledge)
+        for concern, key, target in _SINGLE_REFERENCES:
+            if concern == located.concern:
+                yield from _single_reference(located, key, target, knowledge)
         bits = located.entry.get("bits")
         if located.concern == "signals" and bits and bits not in knowledge.entries:
             hint = did_you_mean(bits, knowledge.entries)
@@ -37,13 +45,11 @@ def check_knowledge(found: Iterable[Located], knowledge: Knowledge) -> Iterator[
 
 
 def _single_reference(
-    located: Located, concern: str, key: str, target: str, knowledge: Knowledge
+    located: Located, key: str, target: str, knowledge: Knowledge
 ) -> Iterator[Problem]:
     value = located.entry.get(key)
-    if located.concern != concern or value is None:
-        return
     known = knowledge.entries.get(target)
-    if known is not None and str(value) not in known:
+    if value is not None and known is not None and str(value) not in known:
         hint = did_you_mean(str(value), known)
         path = (*located.path, key)
         yield located.document.problem(path, f"'{key}' names unknown {target} id '{value}'", hint)

@@ -1,22 +1,20 @@
-"""What may stand in a knowledge entry: one pydantic model for each concern.
+"""What may stand in a knowledge entry: pydantic models of the common keys and of our own concerns.
 
-Strict everywhere: text is text, numbers are numbers. The concerns that the engine itself reads
-(``taxonomy``, ``signals``, ``throttle_reasons``, ``dcgm_fields``, ``xid``, ``sxid``,
-``gpu_models``) have closed models; any other concern is an `Entry`, whose own keys are free.
-The models of rules are in `engine.catalogue.ruleschema`.
+Strict everywhere: text is text, numbers are numbers. Concerns without a model are checked as
+`Entry`, whose own keys are free. The models of the vendor's tables are in
+`engine.catalogue.vendorschema`, those of rules in `engine.catalogue.ruleschema`.
 """
 
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
 NAME_PATTERN = r"^[a-z][a-z0-9_]*$"
 LINK_PATTERN = r"^[a-z][a-z0-9_]*/\S.*$"
-MACRO_PATTERN = r"^DCGM_F[IE]_[A-Z0-9_]+$"
 METRIC_PATTERN = r"^[a-zA-Z_:][a-zA-Z0-9_:]*$"
 
 Text = Annotated[str, Field(min_length=1)]
@@ -27,7 +25,6 @@ Severity = Literal["critical", "high", "medium", "low", "info"]
 Class = Literal["fault", "limit", "workload", "victim", "benign", "blind"]
 Status = Literal["confirmed", "single", "disputed"]
 SignalKind = Literal["gauge", "counter", "static", "mask", "code", "enum"]
-FieldKind = Literal["gauge", "counter", "static", "mask", "code", "enum", "event", "text", "binary"]
 Scope = Literal["gpu", "node", "rack", "fabric", "filesystem", "job", "service", "fleet"]
 Link = Annotated[str, Field(pattern=LINK_PATTERN)]
 
@@ -125,31 +122,6 @@ class SignalEntry(Closed):
         return self
 
 
-class ThrottleReason(Closed):
-    """One bit of the clock event ("throttle") mask."""
-
-    id: Name
-    bit: Annotated[int, Field(gt=0, lt=2**63)]
-    hex: Text
-    nvml: Texts
-    dcgm: Texts
-    nvidia_smi: Texts = Field(default_factory=list)
-    exporter_label: Text | None = None
-    meaning: Text
-    class_: Class = Field(alias="class")
-    severity: Severity
-    bad: bool = False
-    action: Text
-
-    @model_validator(mode="after")
-    def _one_bit(self) -> ThrottleReason:
-        if self.bit & (self.bit - 1):
-            raise PydanticCustomError("bit", "bit must be a power of two")
-        if self.hex != hex(self.bit):
-            raise PydanticCustomError("hex", "hex does not say the same as bit")
-        return self
-
-
 class GpuModelEntry(Closed):
     """A GPU product and its limits; the numbers in ``attrs`` carry their unit in the key."""
 
@@ -185,58 +157,3 @@ class GpuModelEntry(Closed):
                     "pattern", "pattern does not match its own name {name}", {"name": repr(name)}
                 )
         return self
-
-
-class DcgmFieldEntry(Closed):
-    """A DCGM field; an exporter's metric name is one of ``names``."""
-
-    id: Annotated[int, Field(ge=0, le=65535)]
-    name: Annotated[str, Field(pattern=MACRO_PATTERN)]
-    names: Annotated[Texts, Field(min_length=1)]
-    meaning: Text
-    unit: Text | None = None
-    kind: FieldKind
-    scale: float | None = None
-    since: Text
-    type: Text | None = None
-    entity: Text | None = None
-    default_exported: bool
-    csv: Text | None = None
-    formerly: Text | None = None
-
-    @model_validator(mode="after")
-    def _name_among_names(self) -> DcgmFieldEntry:
-        if self.name not in self.names:
-            raise PydanticCustomError("names", "names must hold name as well")
-        return self
-
-
-class XidEntry(Entry):
-    """An Xid: what the driver means by the number, and what to do."""
-
-    id: Annotated[int, Field(ge=1, le=9999)]
-    meaning: Text
-    severity: Severity
-    action: Text
-    taxonomy: Name | None = None
-
-
-class SxidEntry(Entry):
-    """An NVSwitch error (SXid)."""
-
-    id: Annotated[int, Field(ge=10000, le=99999)]
-    meaning: Text
-    severity: Severity
-    action: Text
-    taxonomy: Name | None = None
-
-
-CONCERNS: dict[str, type[BaseModel]] = {
-    "taxonomy": TaxonomyEntry,
-    "signals": SignalEntry,
-    "throttle_reasons": ThrottleReason,
-    "dcgm_fields": DcgmFieldEntry,
-    "xid": XidEntry,
-    "sxid": SxidEntry,
-    "gpu_models": GpuModelEntry,
-}

@@ -10,7 +10,8 @@ from pydantic_core import ErrorDetails
 
 from engine.catalogue.nearest import did_you_mean, nearest
 from engine.catalogue.ruleschema import DURATION_PATTERN, REFERENCE_PATTERN
-from engine.catalogue.schema import LINK_PATTERN, MACRO_PATTERN, METRIC_PATTERN, NAME_PATTERN
+from engine.catalogue.schema import LINK_PATTERN, METRIC_PATTERN, NAME_PATTERN
+from engine.catalogue.vendorschema import MACRO_PATTERN
 from engine.catalogue.yamlfile import Document, Steps, describe
 from engine.errors import Problem
 
@@ -86,7 +87,7 @@ def _problem(
         return document.problem(where, f"{name} must be {expected}; found {describe(value)}", hint)
     wanted = " or ".join(dict.fromkeys(_WANTED[d["type"]] for d in details if d["type"] in _WANTED))
     if wanted:
-        hint = ""
+        hint = f"write {wanted}" if at else "write 'key: value' lines"
         if "text" in wanted and isinstance(value, int | float):
             hint = "put it in quotes"
         elif wanted == "a list" and isinstance(value, str):

@@ -16,6 +16,7 @@ from typing import Any
 
 import yaml
 
+from engine.catalogue.scalars import plain_scalar
 from engine.catalogue.types import Place
 from engine.errors import CatalogueError, Problem
 
@@ -24,21 +25,6 @@ MAX_DEPTH = 24
 Steps = tuple[str | int, ...]
 
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufffe\uffff]")
-_NULL = frozenset(("", "~", "null", "Null", "NULL"))
-_BOOL = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
-_YES_NO = re.compile(r"y|yes|n|no|on|off", re.IGNORECASE)
-_INT = re.compile(r"[-+]?(?:0|[1-9][0-9]*)", re.ASCII)
-_HEX = re.compile(r"0x[0-9a-fA-F]+", re.ASCII)
-_FLOAT = re.compile(
-    r"[-+]?(?:[0-9]+\.[0-9]*|\.[0-9]+|[0-9]+(?=[eE]))(?:[eE][-+]?[0-9]+)?", re.ASCII
-)
-_DATE = re.compile(r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}(?:[Tt \t].*)?", re.ASCII)
-_ODD_NUMBER = re.compile(
-    r"[-+]?(?:0[0-9_]+|0b[01_]+|0x[0-9a-fA-F_]+|[0-9][0-9_]*_[0-9_]*(?:\.[0-9_]*)?"
-    r"|[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?)",
-    re.ASCII,
-)
-_NOT_FINITE = re.compile(r"[-+]?\.(?:inf|nan)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,29 +256,10 @@ class _Builder:
         text: str = event.value
         if event.tag is not None or event.style not in {None, ""}:
             return text
-        if text in _NULL:
-            return None
-        if text in _BOOL:
-            return _BOOL[text]
-        if _INT.fullmatch(text) or _HEX.fullmatch(text):
-            return self._whole(event, text)
-        if _FLOAT.fullmatch(text):
-            value = float(text)
-            if value in {float("inf"), float("-inf")}:
-                self._report(event, f"number '{text}' is too large", "use a smaller number")
-            return value
-        for pattern, what in _SURPRISES:
-            if pattern.fullmatch(text):
-                self._report(event, f"'{text}' {what}", "put it in quotes if it is text")
-        if text == "<<":
-            self._report(event, "merge key '<<' is not allowed", "write the values out")
-        return text
-
-    def _whole(self, event: yaml.ScalarEvent, text: str) -> int:
-        if len(text) > 40:
-            self._report(event, "the number has too many digits", "put it in quotes if it is text")
-            return 0
-        return int(text, 16) if text.startswith("0x") else int(text)
+        value, complaint = plain_scalar(text)
+        if complaint:
+            self._report(event, complaint, "put it in quotes if it is text")
+        return value
 
     def _content_mark(self, event: yaml.ScalarEvent) -> tuple[int, int]:
         """Return where the characters of a text begin: behind a quote, below a block's ``|``."""
@@ -313,11 +280,3 @@ class _Builder:
 def _mark(event: yaml.Event) -> tuple[int, int]:
     mark = event.start_mark
     return (mark.line + 1, mark.column + 1) if mark else (1, 1)
-
-
-_SURPRISES = (
-    (_YES_NO, "means true or false to some YAML readers; write true or false"),
-    (_DATE, "is a date to some YAML readers"),
-    (_ODD_NUMBER, "is another number to some YAML readers"),
-    (_NOT_FINITE, "is no finite number"),
-)

@@ -4,27 +4,24 @@ PromQL cannot say everything that the condition language means (`increase` there
 a signal split over several series has no common average). Each number therefore compiles to a
 lower and an upper bound; where the meaning is the same the two are one query. A comparison then
 uses the bounds so that its result holds every entity for which it is true.
-
-Margins that remain, since a query on raw data cannot tell: samples exactly on the edge of a
-window on servers that leave the left end open; blank samples inside a window (a blank newest
-sample hides the older reading that local evaluation would take).
 """
 
 from __future__ import annotations
 
+import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from engine.catalogue.types import Catalogue, GpuModel, Signal
-from engine.condition.selectors import LabelProfile, constant, duration, selector
+from engine.catalogue.types import GpuModel
+from engine.condition.selectors import constant, duration
+from engine.condition.spelled import Scope, Spelled
 from engine.condition.tree import (
-    LOOKBACK,
     Absolute,
     Age,
     Attr,
     Binary,
     Coalesce,
-    Expression,
     Negative,
     Number,
     Numeric,
@@ -33,28 +30,17 @@ from engine.condition.tree import (
     Peers,
     Reading,
     Share,
-    reach_s,
-    signals_of,
 )
 from engine.samples import Matcher
 
-# How far back an entity may have been seen last and still be asked about: the usual fetch window.
-SEEN_S = 900
-# Larger than any reading; times zero it is zero.
+_SPECIAL = re.compile(r"[\\.+*?()|\[\]{}^$]")
+
+# Larger than any reading, and zero times it is zero (which infinity would not give).
 HUGE = "1e300"
-
-
-@dataclass(frozen=True, slots=True)
-class Scope:
-    """By which labels series are grouped, and how far back everything is shifted."""
-
-    by: tuple[str, ...]
-    offset_s: int = 0
-
-    @property
-    def labels(self) -> str:
-        """The labels as PromQL writes them."""
-        return ", ".join(self.by)
+# A divisor that may be zero is kept off zero, so that the bound stays a number.
+TINY = "1e-300"
+# How old the newest sample of an entity may be for `age` to know it: no server is asked for more.
+OLDEST_S = 3600
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,73 +58,12 @@ class Bound:
     scalar: bool = False
 
 
-class Bounds:
-    """Compiles numbers for one condition, one catalogue and one label profile."""
+class Numbers(Spelled, ABC):
+    """Compiles numbers to bounds."""
 
-    def __init__(self, tree: Expression, catalogue: Catalogue, profile: LabelProfile) -> None:
-        self.catalogue = catalogue
-        self.profile = profile
-        self.scope = Scope(profile.entity)
-        self.host_scope = Scope(tuple(dict.fromkeys((*profile.entity, profile.host))))
-        self.seen_s = max(SEEN_S, reach_s(tree))
-        own = [catalogue.signals[s] for s in signals_of(tree)]
-        # GPU and node series carry different labels: of a mixed condition only the GPU part is
-        # pushed down.
-        self.level = "gpu" if any(s.scope == "gpu" for s in own) or not own else own[0].scope
-        core = [s for s in catalogue.signals.values() if s.core and s.scope == self.level]
-        names = {sp.name for s in (*own, *core) if s.scope == self.level for sp in s.spellings}
-        self._names = "|".join(sorted(names))
-
-    # Series
-
-    def anchor(self, scope: Scope, *matchers: Matcher) -> str:
-        """Return 1 for every entity that the server has any usual reading of."""
-        all_ = (Matcher("__name__", "=~", self._names), *self._matchers(scope), *matchers)
-        inner = ",".join(selector("", [m]).strip("{}") for m in all_)
-        return f"group by ({scope.labels}) (last_over_time({{{inner}}}[{duration(self.seen_s)}]))"
-
-    def _matchers(self, scope: Scope) -> tuple[Matcher, ...]:
-        given = self.profile.selector
-        return (*given, *(Matcher(label, "!=", "") for label in scope.by))
-
-    def series(self, signal: str, scope: Scope, wrap: Callable[[str, str], str]) -> str | None:
-        """Return the union of a signal's spellings in its canonical unit, None if there are none.
-
-        ``wrap`` makes an expression of a selector and what stands behind its brackets (an offset).
-        """
-        known = self.catalogue.signals[signal]
-        if known.scope != self.level:
-            return None
-        offset = f" offset {duration(scope.offset_s)}" if scope.offset_s else ""
-        parts = []
-        for spelling in known.spellings:
-            match = tuple(Matcher(k, "=", v) for k, v in sorted(spelling.match.items()))
-            text = wrap(selector(spelling.name, (*match, *self._matchers(scope))), offset)
-            parts.append(text if spelling.scale == 1 else f"{text} * {constant(spelling.scale)}")
-        return " or ".join(parts) or None
-
-    def over_time(self, function: str, signal: str, window_s: int, scope: Scope) -> str | None:
-        """Return the union of ``FUNCTION_over_time`` of each series of a signal."""
-        window = duration(window_s)
-        return self.series(signal, scope, lambda s, at: f"{function}_over_time({s}[{window}]{at})")
-
-    def newest(self, signal: str, scope: Scope) -> str | None:
-        """Return the newest sample of each series, without those outside the signal's range.
-
-        Not a plain selector: that would lose series marked stale, which local evaluation has.
-        """
-        found = self.over_time("last", signal, LOOKBACK, scope)
-        known = self.catalogue.signals[signal]
-        return None if found is None else self.in_range(found, known)
-
-    @staticmethod
-    def in_range(series: str, signal: Signal) -> str:
-        """Drop samples outside a signal's range."""
-        low = "" if signal.low is None else f" >= {constant(signal.low)}"
-        high = "" if signal.high is None else f" <= {constant(signal.high)}"
-        return f"({series}){low}{high}"
-
-    # Numbers
+    @abstractmethod
+    def peers(self, node: Peers | PeerCount, scope: Scope) -> Bound | None:
+        """Return the bounds of a number over the host's GPUs."""
 
     def number(self, node: Numeric, scope: Scope) -> Bound | None:
         """Return a number's bounds, None if PromQL has none that help."""
@@ -162,7 +87,7 @@ class Bounds:
                 return replace(inner, lower=f"(-{inner.upper})", upper=f"(-{inner.lower})")
             case Absolute():
                 inner = self.number(node.operand, scope)
-                if inner is None or self._not_negative(node.operand):
+                if inner is None or self._never_negative(node.operand):
                     return inner
                 text = f"abs({inner.upper})"
                 return replace(inner, lower=text, upper=text) if inner.exact else None
@@ -171,79 +96,215 @@ class Bounds:
             case PastNumber(operand=operand, offset_s=offset_s):
                 return self.number(operand, replace(scope, offset_s=scope.offset_s + offset_s))
             case Peers() | PeerCount():
-                return None
+                return self.peers(node, scope)
 
     def _attr(self, name: str, scope: Scope) -> Bound | None:
         """Give every GPU the constant of its model, exact model names before patterns."""
-        tables = (self._by_value(name, _exact_names), self._by_value(name, _pattern))
-        parts = [
-            f"{self.anchor(scope, Matcher(self.profile.model, '=~', regex))} * {constant(value)}"
-            for table in tables
-            for value, regex in table.items()
-        ]
-        if not parts:
-            return None
+        models = [model for model in self.catalogue.models if name in model.attrs]
+        parts = []
+        for regex_of in (_exact_names, _pattern):
+            by_value: dict[float, list[str]] = {}
+            for model in models:
+                by_value.setdefault(model.attrs[name], []).append(regex_of(model))
+            for value, found in by_value.items():
+                matcher = Matcher(self.profile.model, "=~", "|".join(filter(None, found)))
+                parts.append(f"{self.anchor(scope, matcher)} * {constant(value)}")
         text = f"({f' or on({scope.labels}) '.join(parts)})"
         return Bound(text, text)
 
-    def _by_value(self, name: str, regex: Callable[[GpuModel], str]) -> dict[float, str]:
-        found: dict[float, list[str]] = {}
-        for model in self.catalogue.models:
-            if name in model.attrs and regex(model):
-                found.setdefault(model.attrs[name], []).append(regex(model))
-        return {value: "|".join(parts) for value, parts in found.items()}
-
     def _reading(self, node: Reading, scope: Scope) -> Bound | None:
-        single = self.profile.one_series
         if node.function == "last":
             newest = self.newest(node.signal, scope)
-            return None if newest is None else self._spread(newest, newest, scope, exact=single)
-        if self.over_time("last", node.signal, node.window_s, scope) is None:
-            return None
-        if node.function in {"rate", "increase"}:
-            return self._growth(node, scope)
+            return None if newest is None else self._between(newest, newest, scope)
         over = {
-            name: self.over_time(name, node.signal, node.window_s, scope) or ""
-            for name in ("avg", "min", "max", "stddev", "count")
+            name: self.windowed(f"{name}_over_time", node.signal, node.window_s, scope)
+            for name in ("avg", "min", "max", "stddev")
         }
+        low, high = over["min"], over["max"]
+        if low is None or high is None:
+            return None
+        match node.function:
+            case "max" | "min" as function:
+                text = f"{function} by ({scope.labels}) ({over[function]})"
+                return Bound(text, text)
+            case "avg":
+                return self._between(over["avg"], over["avg"], scope)
+            case "quantile" if self.profile.one_series and node.q is not None:
+                q, window = constant(node.q), duration(node.window_s)
+                ranked = self.series(
+                    node.signal, scope, lambda s, at: f"quantile_over_time({q}, {s}[{window}]{at})"
+                )
+                return self._between(ranked, ranked, scope)
+            case "quantile":
+                return self._between(low, high, scope)
+            case "stddev" if self.profile.one_series:
+                found = self._between(over["stddev"], over["stddev"], scope)
+                return replace(found, known=False)
         by = scope.labels
-        if node.function in {"min", "max"}:
-            text = f"{node.function} by ({by}) ({over[node.function]})"
-            return Bound(text, text)
-        if node.function == "avg":
-            return self._spread(over["avg"], over["avg"], scope, exact=single)
-        if node.q is not None:
-            if not single:
-                return self._spread(over["min"], over["max"], scope, exact=False)
-            window, q = duration(node.window_s), constant(node.q)
-            ranked = self.series(
-                node.signal, scope, lambda s, at: f"quantile_over_time({q}, {s}[{window}]{at})"
-            )
-            return self._spread(ranked or "", ranked or "", scope, exact=True)
-        return self._variation(node, scope, over)
-
-    def _spread(self, low: str, high: str, scope: Scope, *, exact: bool) -> Bound:
-        """Bound a value that lies between those of the series by the least and the greatest."""
-        upper = f"max by ({scope.labels}) ({high})"
-        lower = upper if exact else f"min by ({scope.labels}) ({low})"
-        return Bound(lower, upper, exact=exact)
-
-    def _variation(self, node: Reading, scope: Scope, over: dict[str, str]) -> Bound:
-        """Bound ``changes`` and ``stddev``; PromQL gives 0 for a single sample, which is unknown."""
-        by = scope.labels
+        # Greatest minus least sample: zero means that nothing moved in the window.
+        moved = f"(max by ({by}) ({high}) - on({by}) min by ({by}) ({low}))"
         if node.function == "stddev":
-            if self.profile.one_series:
-                return replace(self._spread(over["stddev"], over["stddev"], scope, exact=True), known=False)
-            spread = self._movement(over, scope)
-            return Bound(f"({spread} * 0)", spread, exact=False, known=False)
-        window = duration(node.window_s)
-        lower = self.series(node.signal, scope, lambda s, at: f"changes({s}[{window}]{at})")
-        lower = f"max by ({by}) ({lower})"
-        if self.profile.one_series:
-            return Bound(lower, lower, known=False)
-        return Bound(lower, f"sum by ({by}) ({over['count']})", exact=False, known=False)
+            return Bound(f"({moved} * 0)", moved, exact=False, known=False)
+        if node.function == "changes":
+            return self._changes(node, scope)
+        return self._growth(node, scope, moved)
 
-    def _movement(self, over: dict[str, str], scope: Scope) -> str:
-        """Return greatest minus least sample: zero means that nothing moved in the window."""
+    def _between(self, low: str | None, high: str | None, scope: Scope) -> Bound:
+        """Bound a value that lies between those of the entity's series."""
+        upper = f"max by ({scope.labels}) ({high})"
+        if self.profile.one_series and low == high:
+            return Bound(upper, upper)
+        return Bound(f"min by ({scope.labels}) ({low})", upper, exact=False)
+
+    def _changes(self, node: Reading, scope: Scope) -> Bound:
+        """Bound the changes of one sequence of samples that may be split over series."""
         by = scope.labels
-        return f"(max by ({by}) ({over['max']}) - on({by}) min by ({by}) ({over['min']}))"
+        each, count = (
+            self.windowed(name, node.signal, node.window_s, scope, scaled=False)
+            for name in ("changes", "count_over_time")
+        )
+        lower = f"max by ({by}) ({each})"
+        if self.profile.one_series:
+            # PromQL gives 0 for a single sample, which is unknown here.
+            return Bound(lower, lower, known=False)
+        return Bound(lower, f"sum by ({by}) ({count})", exact=False, known=False)
+
+    def _growth(self, node: Reading, scope: Scope, moved: str) -> Bound:
+        """Bound ``increase`` and ``rate`` of a counter, which PromQL extrapolates to the window.
+
+        It adds at most 1.1 sampling intervals at either end, so the increase of n samples is at
+        least PromQL's divided by 1 + 2.2 / (n - 1). As extrapolation never leaves the window,
+        the rate between first and last sample is at least PromQL's. Over several series all that
+        is sure is that a counter which did not move did not grow.
+        """
+        by, window = scope.labels, duration(node.window_s)
+        lower, upper = f"({moved} * 0)", f"({moved} * {HUGE})"
+        if self.profile.one_series and node.function == "rate":
+            lower = f"max by ({by}) ({self.windowed('rate', node.signal, node.window_s, scope)})"
+        elif self.profile.one_series:
+            upper = self.windowed("increase", node.signal, node.window_s, scope) or ""
+            upper = f"max by ({by}) ({upper})"
+            lower = (
+                self.series(
+                    node.signal,
+                    scope,
+                    lambda s, at: (
+                        f"increase({s}[{window}]{at})"
+                        f" / (1 + 2.2 / (count_over_time({s}[{window}]{at}) - 1))"
+                    ),
+                )
+                or ""
+            )
+            lower = f"max by ({by}) ({lower})"
+        return Bound(lower, upper, exact=False, known=False)
+
+    def _age(self, signal: str, scope: Scope) -> Bound | None:
+        """Bound the age: known where the series is current, else anything up to very old."""
+        by = scope.labels
+        stamp = self.series(signal, scope, lambda s, at: f"timestamp({s}{at})", scaled=False)
+        seen = self.windowed("count_over_time", signal, OLDEST_S, scope, scaled=False)
+        if stamp is None or seen is None:
+            return None
+        none = f"max by ({by}) ({seen}) * 0"
+        now = f"time() - {scope.offset_s}" if scope.offset_s else "time()"
+        age = f"{now} - max by ({by}) ({stamp})"
+        return Bound(
+            f"({none})", f"({age} or on({by}) {none} + {OLDEST_S})", exact=False, known=False
+        )
+
+    def _share(self, node: Share, scope: Scope) -> Bound | None:
+        """Bound the share: more than nothing only if a sample is as large as the lowest bit."""
+        lowest = node.mask & -node.mask
+        highest = self.windowed("max_over_time", node.signal, node.window_s, scope)
+        if highest is None:
+            return None
+        upper = f"(max by ({scope.labels}) ({highest}) >= bool {lowest})"
+        return Bound(f"({upper} * 0)", upper, exact=False)
+
+    def _coalesce(self, node: Coalesce, scope: Scope) -> Bound | None:
+        lowers, uppers, exact = [], [], True
+        known = True
+        for option in node.options:
+            found = self.number(option, scope)
+            if found is None or not known:
+                return None
+            known, exact = found.known, exact and found.exact
+            anchored = f"{self.anchor(scope)} * " if found.scalar else ""
+            lowers.append(anchored + found.lower)
+            uppers.append(anchored + found.upper)
+        glue = f" or on({scope.labels}) "
+        return Bound(f"({glue.join(lowers)})", f"({glue.join(uppers)})", exact, known)
+
+    def _binary(self, node: Binary, scope: Scope) -> Bound | None:
+        left, right = self.number(node.left, scope), self.number(node.right, scope)
+        if left is None or right is None:
+            return None
+        on = "" if left.scalar or right.scalar else f" on({scope.labels})"
+        exact, known = left.exact and right.exact, left.known and right.known
+
+        def made(a: str, b: str, op: str = node.op) -> str:
+            return f"({a} {op}{on} {b})"
+
+        if node.op == "+":
+            lower, upper = made(left.lower, right.lower), made(left.upper, right.upper)
+        elif node.op == "-":
+            lower, upper = made(left.lower, right.upper), made(left.upper, right.lower)
+        elif exact:
+            # A division by zero has no result, as it is unknown here.
+            below = right.upper
+            if node.op == "/" and not right.scalar:
+                below = f"({below} != 0)"
+            lower = upper = made(left.upper, below)
+        elif right.scalar or left.scalar:
+            return self._scaled(node, left, right, made)
+        elif not (self._never_negative(node.left) and self._never_negative(node.right)):
+            return None
+        elif node.op == "*":
+            lower, upper = made(left.lower, right.lower), made(left.upper, right.upper)
+        else:
+            lower = made(left.lower, f"({right.upper} != 0)")
+            upper = made(left.upper, f"clamp_min({right.lower}, {TINY})")
+        return Bound(lower, upper, exact, known)
+
+    def _scaled(
+        self, node: Binary, left: Bound, right: Bound, made: Callable[[str, str], str]
+    ) -> Bound | None:
+        """Bound a bound times a constant, divided by one, or a constant divided by a bound."""
+        if isinstance(node.left, Number) and node.op == "/":
+            if node.left.value < 0 or not self._never_negative(node.right):
+                return None
+            lower = made(left.lower, f"({right.upper} != 0)")
+            upper = made(left.upper, f"clamp_min({right.lower}, {TINY})")
+            return Bound(lower, upper, exact=False, known=right.known)
+        constant_ = node.left if isinstance(node.left, Number) else node.right
+        lower, upper = made(left.lower, right.lower), made(left.upper, right.upper)
+        if isinstance(constant_, Number) and constant_.value < 0:
+            lower, upper = upper, lower
+        return Bound(lower, upper, exact=False, known=left.known and right.known)
+
+    def _never_negative(self, node: Numeric) -> bool:
+        """Say whether a number cannot be below zero, by the ranges of its signals."""
+        match node:
+            case Number(value=value):
+                return value >= 0
+            case Reading(signal=signal):
+                known = self.catalogue.signals[signal]
+                return known.kind == "counter" or (known.low is not None and known.low >= 0)
+            case Attr() | Age() | Share() | Absolute() | PeerCount():
+                return True
+            case Binary(op="+" | "*" | "/"):
+                return self._never_negative(node.left) and self._never_negative(node.right)
+            case Coalesce(options=options):
+                return all(self._never_negative(option) for option in options)
+            case Peers() | PastNumber():
+                return self._never_negative(node.operand)
+            case _:
+                return False
+
+
+def _exact_names(model: GpuModel) -> str:
+    return "|".join(_SPECIAL.sub(r"\\\g<0>", name) for name in model.match)
+
+
+def _pattern(model: GpuModel) -> str:
+    return model.pattern

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from engine.catalogue.types import Catalogue
-from engine.condition import explain, fleet, single
+from engine.condition import fleet, single
+from engine.condition.explain import Explainer, Term, missing
 from engine.condition.hold import held
 from engine.condition.memo import Memo, Truths
 from engine.condition.promql import LabelProfile, Pushdown, pushdown, show_query
@@ -44,7 +45,7 @@ class Condition:
         self._signals = signals_of(tree)
         self._one = single.truth(tree)
         self._fleet = fleet.truth(tree)
-        self._explainer = explain.Explainer(Writer(catalogue), text)
+        self._explainer = Explainer(Writer(catalogue), text)
 
     def __repr__(self) -> str:
         return f"Condition({self.text!r})"
@@ -83,10 +84,10 @@ class Condition:
             return now
         out = now.copy()
         for i in np.flatnonzero(now > 0).tolist():
-            out[i] = held(self._one, self._signals, memo, i, frame.at, hold_s)
+            out[i] = held(self._one, self._signals, memo.one(i, frame.at), hold_s)
         return out
 
-    def explain(self, frame: Frame, i: int, memo: Memo) -> tuple[explain.Term, ...]:
+    def explain(self, frame: Frame, i: int, memo: Memo) -> tuple[Term, ...]:
         """Return the comparisons that decided for entity ``i``, in written order."""
         _check(frame, memo)
         return self._explainer.terms(self.tree, memo.one(i, frame.at))
@@ -97,13 +98,13 @@ class Condition:
         Empty if the condition is not unknown. Of alternatives (``coalesce``) all are named.
         """
         _check(frame, memo)
-        return frozenset(explain.missing(self.tree, memo.one(i, frame.at)))
+        return frozenset(missing(self.tree, memo.one(i, frame.at)))
 
     def promql(self, profile: LabelProfile) -> Pushdown:
         """Return the instant query whose result holds every entity for which this is true."""
         return pushdown(self.tree, self._catalogue, profile)
 
-    def query_for(self, frame: Frame, i: int, term: explain.Term) -> str:
+    def query_for(self, frame: Frame, i: int, term: Term) -> str:
         """Return PromQL that shows the reading of a term, empty if its origin is not known."""
         origin = frame.origins.get((term.signal, i))
         if origin is None:

@@ -161,13 +161,15 @@ class Explainer:
 
     @staticmethod
     def _why_unknown(lacking: str) -> str:
-        return f"cannot be judged, no (or too few) readings of {lacking}" if lacking else (
-            "cannot be judged, it would be divided by zero"
+        return (
+            f"cannot be judged, no (or too few) readings of {lacking}"
+            if lacking
+            else ("cannot be judged, it would be divided by zero")
         )
 
     def _compare(self, node: Compare, one: One) -> Term:
         main, other, op = node.left, node.right, node.op
-        if not signals_of(main) and signals_of(other) or isinstance(main, Number):
+        if (not signals_of(main) and signals_of(other)) or isinstance(main, Number):
             main, other, op = other, main, MIRRORED[op]
         unit = unit_of(main, self.catalogue) or unit_of(other, self.catalogue)
         value, threshold = single.number(main)(one), single.number(other)(one)
@@ -180,7 +182,9 @@ class Explainer:
         says = f"{self.writer.phrase(main)} is {seen}{about}, {COMPARED[held]} {limit}{source}"
         first = next((n for n in walk(main) if isinstance(n, Reading | Share)), None)
         shift = sum(n.offset_s for n in walk(main) if isinstance(n, PastNumber))
-        names = signals_of(main) or tuple(f"gpu.{n.name}" for n in walk(main) if isinstance(n, Attr))
+        names = signals_of(main) or tuple(
+            f"gpu.{n.name}" for n in walk(main) if isinstance(n, Attr)
+        )
         function = "age"
         if first is not None:
             function = first.function if isinstance(first, Reading) else "share"
@@ -204,9 +208,7 @@ class Explainer:
         inner = [n for n in walk(node) if isinstance(n, Reading | Attr)]
         if any(isinstance(n, PastNumber) for n in walk(node)):
             return ""
-        shown = (
-            f"{self.writer.phrase(n)} {self._value(n, one)}" for n in dict.fromkeys(inner)
-        )
+        shown = (f"{self.writer.phrase(n)} {self._value(n, one)}" for n in dict.fromkeys(inner))
         return f" ({', '.join(shown)})"
 
     def _value(self, node: Numeric, one: One) -> str:
@@ -246,9 +248,7 @@ class Explainer:
             op, window, function = "changed_to", node.window_s, "changed_to"
             says, value = self._change(node, one, value)
         seen = _known(value)
-        return Term(
-            node.signal, says, seen, "code", op, codes, float(window), function=function
-        )
+        return Term(node.signal, says, seen, "code", op, codes, float(window), function=function)
 
     def _change(self, node: ChangedTo, one: One, value: float) -> tuple[str, float]:
         """Say what the newest change in the window was, and when."""

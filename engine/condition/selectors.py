@@ -1,4 +1,4 @@
-"""PromQL in small pieces: selectors, label values, durations, numbers, and how readings are shown."""
+"""PromQL in small pieces: selectors, durations, numbers, and how a reading is shown."""
 
 from __future__ import annotations
 
@@ -49,9 +49,9 @@ def quoted(value: str) -> str:
 
 
 def selector(name: str, matchers: Iterable[Matcher]) -> str:
-    """Return a series selector; a name that PromQL cannot spell becomes a matcher."""
+    """Return a series selector; a name that PromQL cannot spell becomes a matcher, "" is any name."""
     inner = [f"{m.label}{m.op}{quoted(m.value)}" for m in matchers]
-    if not _NAME.fullmatch(name):
+    if name and not _NAME.fullmatch(name):
         inner.insert(0, f"__name__={quoted(name)}")
         name = ""
     return f"{name}{{{','.join(inner)}}}" if inner else name

@@ -160,7 +160,9 @@ class Writer:
             return f"the ratio of {self.phrase(node.left)} to {self.phrase(node.right)}"
         if node.op in "*/":
             factor, other = (
-                (node.left, node.right) if isinstance(node.left, Number) else (node.right, node.left)
+                (node.left, node.right)
+                if isinstance(node.left, Number)
+                else (node.right, node.left)
             )
             if node.op == "*" and isinstance(factor, Number) and 0 < factor.value < 1:
                 return f"{digits(factor.value * 100)} % of {self.phrase(other, unit)}"

@@ -14,6 +14,8 @@ _MAPPED = frozenset(
     ("id", "title", "meaning", "class", "severity", "action", "bit", "unit", "errata", "source")
 )
 
+_ERRATUM = (("Claim", "claim"), ("Right", "right"), ("Why", "why"))
+
 
 def candidate(
     kind: str, value: Number, entries: Sequence[Entry], *, unknown_bits: int = 0
@@ -53,11 +55,11 @@ def entry_item(kind: str, entry: Entry) -> Item:
 def errata_of(entries: Iterable[Entry]) -> tuple[str, ...]:
     """Return what people are told wrongly about these entries, and what holds; each once."""
     found = (
-        f"{_sentence(e['claim'])} {_sentence(e['right'])} {_sentence(e['why'])}"
+        " ".join(f"{word}: {_sentence(e[key])}" for word, key in _ERRATUM)
         for entry in entries
         for e in entry.get("errata") or ()
     )
-    return tuple(dict.fromkeys(f"Not so: {text}" for text in found))
+    return tuple(dict.fromkeys(found))
 
 
 def sources_of(entries: Iterable[Entry]) -> tuple[str, ...]:

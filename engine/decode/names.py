@@ -7,6 +7,7 @@ from typing import Any
 
 from engine.catalogue.nearest import fold, nearest
 from engine.catalogue.types import Catalogue, Signal, Spelling
+from engine.decode.codes import with_context
 from engine.decode.entries import Entry, candidate, errata_of, sources_of
 from engine.decode.numbers import MASK_TABLE
 from engine.model import Candidate, Item
@@ -44,14 +45,14 @@ def by_name(text: str, catalogue: Catalogue, kind: str | None = None) -> tuple[C
                 for entry in catalogue.entries.get(table, {}).values()
                 if any(wanted == fold(name) for name in _names(entry, keys))
             ]
-            found[entry_kind] = [_reading(entry_kind, entry) for entry in entries]
+            found[entry_kind] = [_reading(entry_kind, entry, catalogue) for entry in entries]
     if kind in {None, "metric"}:
         found["metric"] = _metric(text, catalogue)
     if kind in {None, "gpu_model"} and not found["gpu_model"]:
         model = catalogue.model_for(text)
         if model:
             entry = catalogue.entries["gpu_models"][model.id]
-            found["gpu_model"] = [_reading("gpu_model", entry)]
+            found["gpu_model"] = [_reading("gpu_model", entry, catalogue)]
     return tuple(reading for name in _KIND_ORDER for reading in found.get(name, ()))
 
 
@@ -70,8 +71,9 @@ def signal_of(name: str, catalogue: Catalogue) -> Signal | None:
     return None
 
 
-def _reading(kind: str, entry: Entry) -> Candidate:
-    return candidate(kind, entry["bit" if kind == "throttle" else "id"], [entry])
+def _reading(kind: str, entry: Entry, catalogue: Catalogue) -> Candidate:
+    value = entry["bit" if kind == "throttle" else "id"]
+    return candidate(kind, value, [with_context(kind, entry, catalogue)])
 
 
 def _names(entry: Entry, keys: Iterable[str]) -> Iterator[str]:

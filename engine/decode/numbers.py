@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 
 from engine.catalogue.types import Catalogue
+from engine.decode.codes import with_context
 from engine.decode.entries import candidate
 from engine.decode.request import Number
 from engine.model import Candidate, Item
@@ -44,7 +45,8 @@ def readings(number: Number, catalogue: Catalogue) -> tuple[Candidate, ...]:
         entry = catalogue.entries.get(table, {}).get(str(number.value))
         if entry is not None:
             rank = 4 if kind == "dcgm_field" else 6 if entry.get("legacy") else 3
-            ranked.append((rank, candidate(kind, number.value, [entry])))
+            found = candidate(kind, number.value, [with_context(kind, entry, catalogue)])
+            ranked.append((rank, found))
     return tuple(found for _, found in sorted(ranked, key=lambda pair: pair[0]))
 
 
@@ -64,7 +66,7 @@ def code(kind: str, value: int, catalogue: Catalogue) -> tuple[Candidate, tuple[
     table = catalogue.entries.get(CODE_TABLES[kind], {})
     entry = table.get(str(value))
     if entry is not None:
-        return candidate(kind, value, [entry]), ()
+        return candidate(kind, value, [with_context(kind, entry, catalogue)]), ()
     numbers = sorted(int(key) for key in table)
     name = _NAMES[kind]
     span = f" Known numbers run from {numbers[0]} to {numbers[-1]}." if numbers else ""

@@ -65,7 +65,7 @@ async def _groups(
     where: tuple[Matcher, ...],
 ) -> list[tuple[Matcher, ...]]:
     """Return the matchers of the requests that together cover every GPU once."""
-    if source.name_is_local:
+    if getattr(source, "rescans", not source.queries):
         return [()]
     rows = await source.label_sets(
         engine.fetcher.core_names(), IDENTITY_LABELS, at=at, window_s=window_s, matchers=where

@@ -1,10 +1,10 @@
 """How a program is written for durable_rules: facts as short numbers, patterns as conditions.
 
-The library keeps fixed tables that it fills past their end, or hangs on, without a word: 512
-values one property is compared with, 256 conditions on one value, 64 choices that one value is
-part of, 16 facts held by one rule, 32 parts in one choice. Here a fact gets a further number
-where a table would fill up (to assert the fact is to assert all its numbers); what cannot be
-spread in this way is refused before the library sees it. The limits used lie a little below.
+The library keeps fixed tables: 512 values that a property is compared with, 256 conditions on one
+value, 64 choices that one value is part of, 16 facts held by one rule, 32 parts in one choice. Some
+it checks, some it checks one too late, some it does not; then facts are lost or it hangs. Here a
+fact gets a further number where a table would fill up (to assert the fact is to assert all its
+numbers); what cannot be spread in this way is refused. The limits used lie a little below.
 
 The library also tells facts apart by a 32-bit hash of their ids, and loses one of two that
 collide. Numbers up to the limit do not collide (a test compares all of them); words might.

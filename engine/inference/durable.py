@@ -10,7 +10,7 @@ What the library needs, and how it gets it:
 - exceptions in an action are swallowed: actions take one parameter and only append to a list;
 - a fact that no rule refers to is refused, and so is the same fact again: only facts of the
   program are asserted, each once;
-- its tables have fixed sizes that it does not check (see `engine.inference.codes`);
+- its tables have fixed sizes (see `engine.inference.codes`);
 - the memory of a state is set up only by the first action that runs in it: a probe does that when
   the ruleset is made, and one state lives at a time, so it always gets the same memory;
 - its Host cannot unload a ruleset; the extension can, when ours is no longer used.
@@ -69,23 +69,30 @@ class DurableEvaluator:
 
     def evaluate(self, facts: Iterable[str]) -> set[Key]:
         """Return (cause, pattern index) of every rule that holds, given facts of `Program`."""
-        ruleset = self._ruleset
-        if ruleset.stale or ruleset.pid != os.getpid():
-            # After a fork the copy may be in the middle of an evaluation by a thread left behind.
-            ruleset = self._ruleset = self._load()
-        return ruleset.evaluate(facts)
+        while True:
+            ruleset = self._ruleset
+            # After a fork the copy may be in the middle of an evaluation, its lock held by a
+            # thread that was left behind.
+            if ruleset.pid == os.getpid():
+                with ruleset.lock:
+                    if not ruleset.stale:
+                        return ruleset.evaluate(facts)
+            self._ruleset = self._load()
 
 
 class _Ruleset:
     """A program as loaded into the library.
 
-    ``stale`` is set once an evaluation was cut short: what the library then holds is not trusted.
+    Attributes:
+        lock: to be held by whoever evaluates.
+        pid: the process that loaded it.
+        stale: an evaluation was cut short; what the library now holds is not trusted.
     """
 
     def __init__(self, program: Program, codes: Codes, conditions: list[Conditions]) -> None:
         self.pid = os.getpid()
         self.stale = False
-        self._lock = Lock()
+        self.lock = Lock()
         self._sids = count()
         self._codes = codes
         self._fired: list[CompiledRule] = []
@@ -112,15 +119,15 @@ class _Ruleset:
         return {**rules, "probe": {"all": probe, "run": _append(self._probed, PROBE)}}
 
     def _probe(self) -> None:
+        """Fire one rule: sets up the memory of all later states, and shows that rules run."""
         self._run("probe", [self._codes.of(PROBE)])
         if self._probed != [PROBE] or self._fired or self.stale:
             msg = "durable_rules loaded the rules but does not run them"
             raise RuntimeError(msg)
 
     def evaluate(self, facts: Iterable[str]) -> set[Key]:
-        with self._lock:
-            given = [code for fact in facts for code in self._codes.of(fact)]
-            return self._run(str(next(self._sids)), [given, *self._codes.gates])
+        given = [code for fact in facts for code in self._codes.of(fact)]
+        return self._run(str(next(self._sids)), [given, *self._codes.gates])
 
     def _run(self, sid: str, batches: list[list[str]]) -> set[Key]:
         """Assert the batches one after the other, and after each what it lets follow."""

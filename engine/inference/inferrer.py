@@ -6,7 +6,7 @@ import importlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal, Protocol
+from typing import Protocol
 
 from engine.catalogue.types import CauseRule
 from engine.inference.compiled import Program, compile_rules
@@ -14,6 +14,7 @@ from engine.inference.reference import ReferenceEvaluator
 from engine.model import Truth
 
 _REMEMBERED = 4096
+_PREFERENCES = ("auto", "durable_rules", "reference")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,20 +69,24 @@ class Inferrer:
         return tuple(Derived(cause, tuple(held)) for cause, held in patterns.items())
 
 
-def make_inferrer(
-    causes: Mapping[str, CauseRule],
-    prefer: Literal["auto", "durable_rules", "reference"] = "auto",
-) -> Inferrer:
+def make_inferrer(causes: Mapping[str, CauseRule], prefer: str = "auto") -> Inferrer:
     """Compile cause rules and return what evaluates them.
 
-    ``auto`` takes durable_rules, and the plain-Python evaluator only where that library cannot be
-    imported; `Inferrer.name` says which it is.
+    Args:
+        causes: cause id to its rule.
+        prefer: ``auto``, ``durable_rules`` or ``reference``. ``auto`` takes durable_rules, and the
+            plain-Python evaluator only where that library cannot be imported; `Inferrer.name`
+            says which it is.
 
     Raises:
         CatalogueError: causes refer to each other in a circle, a pattern is empty or too long, or
             there are more facts than durable_rules holds.
-        ImportError: ``durable_rules`` is asked for and is not installed.
+        ImportError: ``durable_rules`` is asked for and cannot be imported.
+        ValueError: there is no evaluator called ``prefer``.
     """
+    if prefer not in _PREFERENCES:
+        msg = f"no evaluator is called {prefer!r}; take one of {', '.join(_PREFERENCES)}"
+        raise ValueError(msg)
     program = compile_rules(causes)
     return Inferrer(program, _evaluator(program, prefer))
 

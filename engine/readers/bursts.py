@@ -54,7 +54,7 @@ class XidBurst:
 
     def add(self, event: XidEvent) -> None:
         """Count one more line."""
-        self.count += 1
+        self.count += event.source != "named"
         self.last = event
         _keep(self.sources, event.source)
         if event.pid is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from engine.model import Entity, Finding, Kind
@@ -24,13 +24,11 @@ from engine.readers.xid_line import (
     uuid_of,
     xid_events,
 )
+from engine.readers.xid_names import SAME_ERROR
 from engine.readers.xid_words import xid_says
 
 # The driver's messages are shorter; what follows is not decoded.
 _MESSAGE = 1_024
-# Codes whose cause stands beside that of the error they follow from: memory errors say who was
-# hit and whether the repair worked.
-_OWN_CAUSE = frozenset({48, 63, 64, 94, 95, 140, 171, 172})
 
 
 class KernelReader:
@@ -86,9 +84,11 @@ class KernelReader:
         )
         if not bursts:
             return Result()
-        recoveries = {b.gpu: b for b in bursts if isinstance(b, XidBurst) and b.code == 154}
+        beside: dict[object, dict[int, XidBurst]] = {}
+        for burst in self._events.xids.values():
+            beside.setdefault(burst.gpu, {}).setdefault(burst.code, burst)
         findings = [
-            self._xid(b, recoveries.get(b.gpu)) if isinstance(b, XidBurst) else self._sxid(b)
+            self._xid(b, beside[b.gpu]) if isinstance(b, XidBurst) else self._sxid(b)
             for b in bursts
         ]
         findings[0].data.update(overview(bursts))
@@ -139,7 +139,7 @@ class KernelReader:
             if burst.parent is not None or entry is None:
                 return None
             return entry.get("taxonomy") or "nvswitch_fault"
-        if burst.parent is not None and burst.code not in _OWN_CAUSE:
+        if burst.parent is not None and burst.code not in SAME_ERROR:
             return None
         if burst.code == 154:
             code = burst.detail.get("recovery_code")
@@ -151,7 +151,7 @@ class KernelReader:
             return "nvlink_errors"
         return entry.get("taxonomy")
 
-    def _xid(self, burst: XidBurst, recovery: XidBurst | None) -> Finding:
+    def _xid(self, burst: XidBurst, beside: Mapping[int, XidBurst]) -> Finding:
         facts = self._facts
         entry = facts.xid(burst.code) or {}
         return Finding(
@@ -159,7 +159,7 @@ class KernelReader:
             id=str(burst.code),
             severity=facts.severity(burst),
             says=xid_says(burst, facts),
-            action=xid_action(burst, facts, recovery),
+            action=xid_action(burst, facts, beside),
             entity=self._gpu(burst),
             line=burst.line,
             cause=self._cause(burst),

@@ -27,18 +27,17 @@ _WEIGHT = {"IGNORE": 0, "XID_154_EVAL": 1, "RESET_GPU": 2}
 def parse(message: str, rows: Sequence[Mapping[str, Any]], xid: int) -> dict[str, Any]:
     """Return the decoded words of an NVLink 5 message, with the table's row where one matches.
 
-    Keys: unit, severity (as printed), link (None for -1), cross_contained, injected, and with the
+    Keys: unit, severity (as printed), link (-1: none), cross_contained, injected, and with the
     hexadecimal words intrinfo, error_status, subcode, reason, layout; ``table_row`` is the table's
     entry. Without the words the sub-code is given only where the unit alone decides it.
     """
     match = _LINE.search(message)
     if not match:
         return {}
-    link = int(match["link"])
     detail: dict[str, Any] = {
         "unit": match["unit"],
         "severity": match["severity"],
-        "link": link if link >= 0 else None,
+        "link": int(match["link"]),
         "cross_contained": match["xc"] == "1",
         "injected": match["injected"] == "1",
     }

@@ -19,7 +19,7 @@ def overview(bursts: Sequence[Burst]) -> dict[str, Any]:
     xids = [b for b in bursts if isinstance(b, XidBurst)]
     printed = sorted((b for b in xids if b.first.source != "named"), key=lambda b: b.line)
     data: dict[str, Any] = {}
-    if len(bursts) > 1 and xids:
+    if len({b.code for b in bursts}) > 1 and xids:
         data["xids"] = list(dict.fromkeys(b.code for b in printed))
         first = bursts[0]
         if isinstance(first, XidBurst):

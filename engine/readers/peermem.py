@@ -34,9 +34,9 @@ class PeermemReader:
         if self._context_lost:
             says = (
                 "nvidia-peermem (GPU peer memory for RDMA) was told to free a mapping whose "
-                "context was already gone. This is no Xid: the number after the function name is a line of "
-                "the module's source. It usually follows a process with RDMA mappings that crashed "
-                "or was killed."
+                "context was already gone. This is no Xid: the number after the function name is a "
+                "line of the module's source. It usually follows a process with RDMA mappings that "
+                "crashed or was killed."
             )
         else:
             says = "nvidia-peermem (GPU peer memory for RDMA) reports an error. This is no Xid."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from engine.readers.bursts import SxidBurst
 from engine.readers.facts import Facts
-from engine.readers.xid_words import label, printed_at, where
+from engine.readers.xid_names import reference, where
 
 # How far an error reaches, after the classes of NVIDIA's Fabric Manager user guide.
 _REACH = {
@@ -37,10 +37,7 @@ def sxid_says(burst: SxidBurst, facts: Facts) -> str:
     if burst.count > 1:
         text += f" Printed {burst.count} times."
     if burst.parent is not None:
-        text += (
-            f" It is a consequence of {label(burst.parent)} on {where(burst.parent)} "
-            f"({printed_at(burst.parent)}), not a fault of the switch."
-        )
+        text += f" It is a consequence of {reference(burst.parent)}, not a fault of the switch."
     return text
 
 
@@ -48,7 +45,7 @@ def sxid_action(burst: SxidBurst, facts: Facts) -> str:
     """Say what to do about an SXid."""
     entry = facts.sxid(burst.code)
     if burst.parent is not None:
-        return f"Act on {label(burst.parent)} on {where(burst.parent)}; leave the switch alone."
+        return f"Act on {reference(burst.parent)}; leave the switch alone."
     if entry is None:
         return (
             "Keep the kernel log (dmesg) and the Fabric Manager log, note the driver version and "

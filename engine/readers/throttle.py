@@ -240,7 +240,8 @@ def _actions(
     if "hw_thermal" in reasons:
         parts.append(
             "Drain the node and take it out of service; check airflow, fans, cold plate or "
-            "coolant. Until then synchronous training runs at this GPU's speed: the other ranks wait for it."
+            "coolant. Until then synchronous training runs at this GPU's speed: the other ranks "
+            "wait for it."
         )
     if "sw_thermal" in reasons:
         parts.append(str(entries["sw_thermal"]["action"]))

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from engine.readers.bursts import XidBurst
 from engine.readers.facts import Facts
-from engine.readers.xid_words import label, printed_at, where
+from engine.readers.xid_message import in_memory
+from engine.readers.xid_names import label, reference
 
 # NVIDIA's resolution buckets, as what a person does. Those of workflows stand in the entries.
 RESOLUTIONS = {
@@ -46,6 +50,12 @@ INVESTIGATIONS = {
     "REPORT_ISSUE": "It should not happen: report it to support.",
     "XID_137_FLOW": "Debug the application as an illegal peer access.",
 }
+# The step of a resolution, and what is left to say where an entry names that step itself.
+_VERBS = {"RESTART_APP": "restart", "RESET_GPU": "reset", "RESTART_BM": "power-cycle"}
+_REMAINS = {
+    "restart": "This code alone asks for no GPU reset and no RMA.",
+    "power-cycle": "A GPU reset from the host is not enough.",
+}
 # Classes of entries in which hardware is the exception.
 _PROGRAM_FIRST = ("user-app-first",)
 # Error pairs to look for beside an uncorrectable memory error, and what they decide.
@@ -54,19 +64,23 @@ _MEMORY_COMPANIONS = (
     "failed) and 94 or 95 (contained to one process, or not): they decide between a reset and "
     "field diagnostics with an RMA."
 )
+_BY_154 = (
+    "Look for the Xid 154 on this GPU and obey it; a Fatal line calls for a GPU reset, a non-fatal "
+    "one usually for a restart of the application at most."
+)
 _UNKNOWN = (
     "Keep the kernel log (dmesg) around the line, note the driver version, run "
     "nvidia-bug-report.sh and ask NVIDIA support what this driver means by the code."
 )
 
 
-def xid_action(burst: XidBurst, facts: Facts, recovery: XidBurst | None) -> str:
+def xid_action(burst: XidBurst, facts: Facts, beside: Mapping[int, XidBurst]) -> str:
     """Say what to do.
 
     Args:
         burst: the event.
         facts: knowledge.
-        recovery: the GPU's Xid 154, if there is one.
+        beside: all events of the same GPU by code.
     """
     entry = facts.xid(burst.code)
     if entry is None:
@@ -74,24 +88,19 @@ def xid_action(burst: XidBurst, facts: Facts, recovery: XidBurst | None) -> str:
     if burst.code == 154:
         return _obey(burst)
     if burst.parent is not None and burst.code in (43, 45, 74, 119, 120):
-        parent = burst.parent
-        return (
-            f"Act on {label(parent)} on {where(parent)} ({printed_at(parent)}); "
-            f"{label(burst)} itself calls for nothing."
-        )
+        return f"Act on {reference(burst.parent)}; {label(burst)} itself calls for nothing."
+    if burst.code == 63 and burst.parent is not None:
+        return f"It takes effect at the next GPU reset; {reference(burst.parent)} decides when."
     row = burst.detail.get("table_row")
     if row is not None:
-        parts = [_lead(burst, row["resolution"]), _investigate(row["investigate"])]
+        parts = [RESOLUTIONS.get(row["resolution"], ""), _investigate(row["investigate"])]
     elif "unit" in burst.detail:
-        parts = [
-            "Look for the Xid 154 on this GPU and obey it; a Fatal line calls for a GPU reset, a "
-            "non-fatal one usually for a restart of the application at most."
-        ]
+        parts = [_BY_154]
     else:
-        parts = [_lead(burst, entry.get("resolution")), str(entry["action"])]
-        parts.append(_investigate(entry.get("investigate")))
-    parts += _extra(burst, entry.get("class"))
-    if recovery is not None and recovery is not burst and "recovery_action" in recovery.detail:
+        parts = _by_entry(burst, entry)
+    parts += _extra(burst, entry.get("class"), beside)
+    recovery = beside.get(154)
+    if recovery is not None and "recovery_action" in recovery.detail:
         parts.append(
             f"The driver itself asks for {recovery.detail['recovery_action']} "
             f"(Xid 154, line {recovery.last.line})."
@@ -99,15 +108,21 @@ def xid_action(burst: XidBurst, facts: Facts, recovery: XidBurst | None) -> str:
     return " ".join(part for part in parts if part)
 
 
-def _lead(burst: XidBurst, resolution: str | None) -> str:
-    d = burst.detail
+def _by_entry(burst: XidBurst, entry: Mapping[str, Any]) -> list[str]:
+    d, action = burst.detail, str(entry["action"])
     if d.get("rst"):
-        return RESOLUTIONS["RESET_GPU"]
-    if d.get("drain_rst"):
-        return "Restart the affected application; drain the GPU at the next window and reset it."
-    if burst.code == 94:
-        return "Restart the affected application; the others go on."
-    return RESOLUTIONS.get(resolution or "", "")
+        parts = [RESOLUTIONS["RESET_GPU"], action]
+    elif burst.code == 94 and d.get("drain_rst"):
+        parts = ["Restart the affected application; drain the GPU at the next window and reset it."]
+    elif burst.code == 94 and "rst" in d and not in_memory(burst):
+        parts = ["Restart the affected application; the others go on, the GPU stays in service."]
+    else:
+        # The entry's own words come first where they name the same step.
+        lead = RESOLUTIONS.get(str(entry.get("resolution")), "")
+        verb = _VERBS.get(str(entry.get("resolution")))
+        named = verb is not None and verb in action.lower()
+        parts = [action, _REMAINS.get(verb or "", "")] if named else [lead, action]
+    return [*parts, _investigate(entry.get("investigate"))]
 
 
 def _investigate(bucket: str | None) -> str:
@@ -116,7 +131,7 @@ def _investigate(bucket: str | None) -> str:
     return INVESTIGATIONS.get(bucket.split(" ")[0], "")
 
 
-def _extra(burst: XidBurst, class_: str | None) -> list[str]:
+def _extra(burst: XidBurst, class_: str | None, beside: Mapping[int, XidBurst]) -> list[str]:
     parts: list[str] = []
     if class_ in _PROGRAM_FIRST:
         parts.append(
@@ -124,10 +139,11 @@ def _extra(burst: XidBurst, class_: str | None) -> list[str]:
             "applications."
         )
     if burst.code in (48, 171, 172):
-        parts.append(_MEMORY_COMPANIONS)
+        parts += _memory_verdict(beside)
     if burst.code == 64:
         parts.append(
-            "Take the GPU out of service until then; in a cloud, have the instance replaced."
+            "Take the GPU out of service until it has passed diagnostics; in a cloud, have the "
+            "instance replaced."
         )
     if burst.code in (79, 167):
         parts.append("Check power, seating, riser and slot of this PCIe device.")
@@ -137,6 +153,19 @@ def _extra(burst: XidBurst, class_: str | None) -> list[str]:
     if "device_unhealthy" in burst.detail:
         parts.append("Restart the device plugin to have the GPU scheduled again.")
     return parts
+
+
+def _memory_verdict(beside: Mapping[int, XidBurst]) -> list[str]:
+    """What the companions of an uncorrectable memory error decide, or which to look for."""
+    means = {
+        64: "the repair failed, so run field diagnostics: they are the gate for an RMA",
+        63: "the repair is recorded and waits for the GPU reset",
+        95: "it was not contained, so stop all work on the GPU first",
+        94: "it was contained to the process that was hit",
+        172: "it lies on the chip, where rows cannot be remapped",
+    }
+    found = [f"Xid {code} beside it: {text}." for code, text in means.items() if code in beside]
+    return found if {63, 64, 94, 95} & set(beside) else [*found, _MEMORY_COMPANIONS]
 
 
 def _obey(burst: XidBurst) -> str:

@@ -36,7 +36,8 @@ _UUID = re.compile(
 _SERIAL = re.compile(r"NVRM: GPU Board Serial Number: (?P<serial>\S{1,40})")
 _PREFIX_UUID = re.compile(r"\bGPU-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b")
 _HOST = re.compile(
-    r"^(?:<\d+>)?(?:[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d|\d{4}-\d\d-\d\d[T ][\d:.,]+(?:Z|[+-]\d\d:?\d\d)?)"
+    r"^(?:<\d+>)?(?:[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d"
+    r"|\d{4}-\d\d-\d\d[T ][\d:.,]+(?:Z|[+-]\d\d:?\d\d)?)"
     r" (?P<host>[A-Za-z0-9][\w.-]{0,252}) kernel:"
     r"|^(?P<talos>[A-Za-z0-9][\w.-]{0,252}): kern: "
 )

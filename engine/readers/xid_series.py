@@ -52,11 +52,11 @@ def xid_gauges(collected: Collected, catalogue: Catalogue) -> Iterator[Finding]:
             id=str(code),
             severity=Severity.LOW,
             says=(
-                f"Xid {code} is the last one that {entity.name} reported: {meaning}. The gauge holds "
-                "the code of the last Xid, not a count, and keeps it until the exporter or driver "
-                "restarts, so its time is unknown."
+                f"Xid {code} is the last one that {entity.name} reported: {meaning}. The gauge "
+                "holds the code of the last Xid, not a count, and keeps it until the exporter or "
+                "driver restarts, so its time is unknown."
             ),
-            action="Look in the kernel log (dmesg) for when it happened; only a change is an event.",
+            action="Look in the kernel log (dmesg) for its time; only a change is an event.",
             entity=entity,
             line=series.line,
             cause=None,
@@ -91,7 +91,7 @@ def _count(burst: XidBurst, series: Series, facts: Facts) -> Finding:
         id=str(burst.code),
         severity=facts.severity(burst),
         says=says,
-        action=xid_action(burst, facts, None) if burst.parent is None else "Act on its reason.",
+        action=xid_action(burst, facts, {}) if burst.parent is None else "Act on its reason.",
         entity=entity,
         line=series.line,
         cause=entry.get("taxonomy") if entry and burst.parent is None else None,

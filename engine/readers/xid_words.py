@@ -2,78 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-
-from engine.readers.bursts import Burst, SxidBurst, XidBurst
+from engine.readers.bursts import XidBurst
 from engine.readers.facts import Facts
-from engine.readers.xid_detail import register_bits
-
-# What the units in contained and uncontained memory errors are (NVIDIA kern_gpu_error_cont_ga100.c).
-_UNITS = {
-    "SM": "a streaming multiprocessor",
-    "LTC TAG": "tags of the L2 cache",
-    "LTC DATA": "data of the L2 cache",
-    "LTC": "the L2 cache",
-    "CBC": "the compression-bit cache beside L2",
-    "FB DED": "a double-bit error in DRAM",
-    "DRAM": "DRAM",
-    "FBHUB": "the framebuffer hub",
-    "CE USER CHANNEL": "a copy engine, user channel",
-    "CE KERNEL CHANNEL": "a copy engine, kernel channel",
-    "MMU": "the memory management unit",
-    "GCC": "the constant cache of a GPC",
-    "CTXSW": "the context switch unit",
-    "PCIE": "the PCIe egress",
-}
-_RECOVERY_MEANS = {
-    0: "nothing: the GPU has recovered",
-    1: "a GPU reset now, before any work can go on",
-    2: "a reboot of the node",
-    3: "draining the work that uses peer access over NVLink",
-    4: "draining the work, then a GPU reset; running work may end first",
-    5: "recovery of the IMEX domain",
-}
-_EXPECT = {
-    "xid_48": "Xid 48",
-    "poison_or_xid_94": "poison or Xid 94",
-    "poison_or_xid_94_95": "poison, Xid 94 or Xid 95",
-    "app_killed_xid_45": "the application killed (Xid 45)",
-    "packet_loss": "lost packets",
-    "packet_loss_maybe": "perhaps lost packets",
-    "packet_loss_late": "lost packets some time later",
-    "gpu_fatal": "every link of the GPU down and its channels killed",
-    "far_end_is_source": "the source of the fault itself",
-    "not in production code": "nothing in production drivers",
-}
-
-
-def where(burst: Burst) -> str:
-    """Name the device of an event."""
-    if isinstance(burst, SxidBurst):
-        return _switch(burst)
-    event = burst.first
-    text = f"GPU {event.pci or event.uuid}" if event.pci or event.uuid else "a GPU"
-    if event.pci and event.uuid:
-        text += f" ({event.uuid})"
-    if event.gpu_instance is not None:
-        text += f", MIG instance {event.gpu_instance}"
-        if event.compute_instance is not None:
-            text += f"/{event.compute_instance}"
-    if event.host:
-        text += f" of {event.host}"
-    return text
-
-
-def label(burst: Burst) -> str:
-    """Return ``Xid 79`` or ``SXid 12028``."""
-    return f"{'SXid' if isinstance(burst, SxidBurst) else 'Xid'} {burst.code}"
-
-
-def printed_at(burst: Burst) -> str:
-    """Return where an event was printed, for references from other findings."""
-    if isinstance(burst, XidBurst) and burst.first.source == "named":
-        return "named only"
-    return f"line {burst.line}"
+from engine.readers.xid_message import message_says
+from engine.readers.xid_names import SAME_ERROR, label, reference, where
 
 
 def xid_says(burst: XidBurst, facts: Facts) -> str:
@@ -87,12 +19,12 @@ def xid_says(burst: XidBurst, facts: Facts) -> str:
         )
     if list(burst.sources) == ["lost"]:
         head = f"GPU fallen off the bus: {where(burst)}, printed without a code, equals Xid 79"
-    parts = [f"{head}: {entry['title']}.", _sentence(entry["meaning"])]
+    parts = [f"{head}: {entry['title']}."]
+    if burst.code != 45 or burst.parent is None:
+        parts.append(_sentence(entry["meaning"]))
     if burst.first.source == "named":
         parts.insert(1, "Only named as the reason of another Xid; its own line is not in the text.")
-    parts += _DETAILS.get(burst.code, _nothing)(burst, facts)
-    if burst.code in range(144, 151):
-        parts += _nvlink5(burst, facts)
+    parts += message_says(burst, facts)
     if "device_unhealthy" in burst.detail:
         parts.append(
             "Reported by the Kubernetes device plugin, which marked the GPU unhealthy; it stays so "
@@ -101,16 +33,19 @@ def xid_says(burst: XidBurst, facts: Facts) -> str:
     elif "plugin" in burst.sources:
         parts.append("Reported by the Kubernetes device plugin.")
     text = " ".join(p for p in parts if p) + _repeats(burst)
-    if burst.parent is not None:
-        text += (
-            f" {label(burst)} here is a consequence of {label(burst.parent)} on "
-            f"{where(burst.parent)} ({printed_at(burst.parent)}), not a fault of its own."
-        )
-    return text
+    return text + _relation(burst)
 
 
-def _nothing(_burst: XidBurst, _facts: Facts) -> list[str]:
-    return []
+def _relation(burst: XidBurst) -> str:
+    if burst.parent is None:
+        return ""
+    if burst.code == 154:
+        return f" The fault is {reference(burst.parent)}."
+    if burst.code in SAME_ERROR:
+        return f" It belongs to the same error as {reference(burst.parent)}, and follows from it."
+    return (
+        f" {label(burst)} here is a consequence of {reference(burst.parent)}, no fault of its own."
+    )
 
 
 def _sentence(text: str) -> str:
@@ -134,224 +69,3 @@ def _repeats(burst: XidBurst) -> str:
 
 def _message(burst: XidBurst) -> str:
     return f' The line says: "{burst.first.message[:120]}".' if burst.first.message else ""
-
-
-def _exception(burst: XidBurst, _facts: Facts) -> list[str]:
-    parts: list[str] = []
-    if reason := burst.detail.get("exception"):
-        parts.append(f"The exception: {reason}.")
-    places = list(burst.places)
-    units = {place[:2] for place in places}
-    if len(units) > 1:
-        parts.append(
-            f"It is spread over {len(places)} different GPC/TPC/SM units, so not a single bad SM: "
-            "the signature of a bug in the kernel that ran."
-        )
-    elif units:
-        gpc, tpc = units.pop()
-        sms = sorted({p[2] for p in places if p[2] is not None})
-        sm = f", SM {', '.join(map(str, sms))}" if sms else ""
-        total = sum(burst.places.values())
-        parts.append(f"Place: GPC {gpc}, TPC {tpc}{sm}.")
-        if total > 1:
-            parts.append(
-                f"All {total} lines name the same GPC and TPC; if that repeats with known-good "
-                "code, this SM's hardware is suspect."
-            )
-    return parts
-
-
-def _mmu_fault(burst: XidBurst, _facts: Facts) -> list[str]:
-    d = burst.detail
-    if "engine" not in d:
-        return []
-    access = str(d.get("access", "")).lower().replace("_", " ")
-    kinds = {"FAULT_PDE": "no page directory entry", "FAULT_PTE": "no page table entry"}
-    fault = str(d.get("fault", ""))
-    what = f"{access} " if access else ""
-    why = f", {fault} ({kinds[fault]})" if fault in kinds else f", {fault}" if fault else ""
-    client = f", client {d['client']}" if d.get("client") else ""
-    return [f"Page fault: {what}at {d['address']} by engine {d['engine']}{client}{why}."]
-
-
-def _double_bit(burst: XidBurst, _facts: Facts) -> list[str]:
-    d = burst.detail
-    if "partition" not in d:
-        return []
-    sub = f", subpartition {d['subpartition']}" if "subpartition" in d else ""
-    return [f"Place: framebuffer partition {d['partition']}{sub}."]
-
-
-def _row(burst: XidBurst, _facts: Facts) -> list[str]:
-    parts: list[str] = []
-    if row := burst.detail.get("row"):
-        parts.append(f"Row {row}.")
-    if why := burst.detail.get("remap_error"):
-        parts.append(f"The remap failed: {why}.")
-    return parts
-
-
-def _nvlink4(burst: XidBurst, facts: Facts) -> list[str]:
-    d = burst.detail
-    parts = [f"Link {d['link']}."] if "link" in d else []
-    words = d.get("registers", [])
-    set_words = [n for n, word in enumerate(words, start=1) if int(word, 16)]
-    for number in set_words:
-        bits = register_bits(words[number - 1])
-        only = "Only register" if len(set_words) == 1 else "Register"
-        bit = ", ".join(map(str, bits))
-        parts.append(f"{only} {number} is set: {words[number - 1]}, bit {bit}.")
-        readings = facts.register_readings(number, bits)
-        if readings:
-            parts.append(f"NVIDIA's reading of {'; '.join(readings)}.")
-    return parts
-
-
-def _containment(burst: XidBurst, _facts: Facts) -> list[str]:
-    d = burst.detail
-    parts: list[str] = []
-    for kind in ("contained", "uncontained"):
-        unit = d.get(f"{kind}_unit")
-        if unit is None:
-            continue
-        known = _UNITS.get(unit.upper())
-        parts.append(f"{kind.capitalize()} error in unit {unit}{f', {known}' if known else ''}.")
-        if kind == "contained" and not unit.upper().startswith(("FB", "DRAM")):
-            parts.append(
-                "Without a rising ECC or row-remap count this is no evidence of bad memory."
-            )
-    if burst.code == 95:
-        parts.append("Every process on the GPU may be affected.")
-    if "rst" in d:
-        flags = f"RST: {_yes(d['rst'])}"
-        if "drain_rst" in d:
-            flags += f", D-RST: {_yes(d['drain_rst'])}"
-        if d["rst"]:
-            parts.append(f"{flags}: the driver asks for a GPU reset.")
-        elif d.get("drain_rst"):
-            parts.append(f"{flags}: the driver asks to drain the GPU and reset it then.")
-        else:
-            parts.append(f"{flags}: the driver asks for no GPU reset.")
-    return parts
-
-
-def _yes(flag: bool) -> str:
-    return "Yes" if flag else "No"
-
-
-def _gsp(burst: XidBurst, _facts: Facts) -> list[str]:
-    d = burst.detail
-    if "timeout_s" not in d:
-        return []
-    call = f" to call {d['rpc_function']} ({d['rpc_name']})" if "rpc_name" in d else ""
-    return [f"The GSP of GPU{d['gpu']} gave no answer{call} for {d['timeout_s']} s."]
-
-
-def _recovery(burst: XidBurst, _facts: Facts) -> list[str]:
-    d = burst.detail
-    if "recovery_action" not in d:
-        return []
-    means = _RECOVERY_MEANS.get(d["recovery_code"])
-    parts = [
-        f"{where(burst)} now asks for {d['recovery_action']} (before: "
-        f"{d['recovery_action_before']}){f', which means {means}' if means else ''}."
-    ]
-    if d["recovery_code"] in (1, 4):
-        parts.append(
-            "The codes are no ranking: 0x1 (GPU reset) is stronger than 0x4 (drain first)."
-        )
-    parts.append(
-        "Xid 154 reports the action that other errors call for; it is not the fault itself."
-    )
-    if burst.parent is None:
-        parts.append("Look for the Xid printed before it on this GPU.")
-    return parts
-
-
-def _dram(burst: XidBurst, _facts: Facts) -> list[str]:
-    d = burst.detail
-    if "fbpa" not in d:
-        return []
-    sub = f", subpartition {d['subpartition']}" if "subpartition" in d else ""
-    address = f", physical address {d['address']}" if "address" in d else ""
-    return [f"Place: {d['memory']}, FBPA {d['fbpa']}{sub}{address}."]
-
-
-def _micro_controller(_burst: XidBurst, _facts: Facts) -> list[str]:
-    return ["Nothing in the line says that temperature is involved."]
-
-
-def _link(burst: XidBurst, _facts: Facts) -> list[str]:
-    return [f"Link {burst.detail['link']}."] if "link" in burst.detail else []
-
-
-def _nvlink5(burst: XidBurst, facts: Facts) -> list[str]:
-    d = burst.detail
-    if "unit" not in d:
-        return []
-    link = "no link" if d["link"] is None else f"link {d['link']}"
-    parts = [f"NVLink unit {d['unit']}, {link}, printed {d['severity']}."]
-    if d["injected"]:
-        parts.append("The error was injected by a test.")
-    if "intrinfo" not in d:
-        parts.append(
-            "The hexadecimal words (IntrInfo and error status) are missing from the line, so the "
-            "table row cannot be told: get the full line and the Xid 154 printed next to it."
-        )
-        return parts
-    if d["reason"]:
-        means = facts.nvlink5_reason(d["reason"])
-        parts.append(f"Reason {d['reason']}{f': {means}' if means else ' (not in the table)'}.")
-    codes = f"IntrInfo {d['intrinfo']}"
-    if "subcode" in d:
-        codes += f" is sub-code {d['subcode']}"
-    if "error_status" in d:
-        codes += f", error status {d['error_status']}"
-    parts.append(f"{codes}.")
-    row = d.get("table_row")
-    if row is None:
-        parts.append("No published row fits these words; go by the Xid 154 printed next to it.")
-        return parts
-    for side, device in (("local", "this GPU"), ("remote", "the GPU at the far end")):
-        expected = [_EXPECT.get(t, str(t).replace("_", " ")) for t in row.get(side, ())]
-        if expected:
-            parts.append(f"Expect on {device}: {', '.join(expected)}.")
-    return parts
-
-
-def _switch(burst: SxidBurst) -> str:
-    pci = f" ({burst.first.pci})" if burst.first.pci else ""
-    if len(burst.switches) > 1:
-        text = f"{len(burst.switches)} NVSwitches ({', '.join(map(str, burst.switches))})"
-    elif burst.switches:
-        text = f"NVSwitch {next(iter(burst.switches))}{pci}"
-    elif burst.physical_ids:
-        text = f"NVSwitch physical id {', '.join(map(str, burst.physical_ids))}{pci}"
-    else:
-        text = f"an NVSwitch{pci}"
-    if burst.ports:
-        text += f", port {', '.join(map(str, burst.ports))}"
-    if burst.first.host:
-        text += f", of {burst.first.host}"
-    return text
-
-
-Detail = Callable[[XidBurst, Facts], list[str]]
-_DETAILS: Mapping[int, Detail] = {
-    13: _exception,
-    31: _mmu_fault,
-    48: _double_bit,
-    61: _micro_controller,
-    62: _micro_controller,
-    63: _row,
-    64: _row,
-    74: _nvlink4,
-    94: _containment,
-    95: _containment,
-    108: _link,
-    119: _gsp,
-    136: _nvlink4,
-    137: _link,
-    154: _recovery,
-    171: _dram,
-}

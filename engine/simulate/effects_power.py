@@ -7,7 +7,10 @@ import numpy as np
 from engine.simulate.environment import Environment
 from engine.simulate.faults import Effect, Span
 from engine.simulate.noise import Floats
+from engine.simulate.physics import power_share
 from engine.simulate.workloads import phase
+
+_HALF_CLOCK_POWER = power_share(np.array(0.5))
 
 
 def _resistance_for(span: Span, die_c: Floats) -> Floats:
@@ -51,10 +54,15 @@ def _thermal_slowdown_sw(env: Environment, span: Span) -> None:
 
 
 def _thermal_slowdown_hw(env: Environment, span: Span) -> None:
-    # A cooler that has come loose: hot even at half clocks, where the board draws under half of
-    # its usual power, and faster than the driver's own slowdown can follow.
-    beyond = 90.0 + 40.0 * span.severity
-    target = _resistance_for(span, span.boards.max_op_c[span.cols] + beyond)
+    # A cooler that has come loose: at the slowdown temperature even with clocks halved, and
+    # faster there than the driver's own slowdown can follow.
+    boards = span.boards
+    leak = 1.2 * boards.idle_w[span.cols]
+    work = boards.typical_w[span.cols] - boards.idle_w[span.cols]
+    halved = (leak + work * _HALF_CLOCK_POWER) / boards.typical_w[span.cols]
+    hot = boards.slowdown_c[span.cols] + 0.5 + 1.5 * span.severity
+    inlet = boards.inlet_c[boards.node][span.cols]
+    target = _resistance_for(span, inlet + (hot - inlet) / halved)
     span.set(env.resistance, 1.0 + (target - 1.0) * span.grown(150.0))
     span.set(env.driver_floor, 0.85)
 

@@ -9,13 +9,15 @@ from typing import Literal
 
 import numpy as np
 
+from engine.errors import UsageError
 from engine.simulate import series as text
 from engine.simulate.boards import Boards
 from engine.simulate.environment import GONE, VISIBLE
 from engine.simulate.fields import FIELDS, NVLINK_TOTAL, XID, Field, Form, Mig, mig_view
-from engine.simulate.noise import Floats, Ints
+from engine.simulate.noise import Flags, Floats, Ints
 from engine.simulate.observation import Rows
-from engine.simulate.series import Family, Flags, Series
+from engine.simulate.physics import STEP_S
+from engine.simulate.series import Family, Series
 
 DRIVER_VERSION = "570.133.20"
 EXP_WINDOW_S = 300.0
@@ -59,6 +61,11 @@ class Profile:
     collect_s: float = 15.0
     xid_absent: bool = False
 
+    def __post_init__(self) -> None:
+        if self.collect_s <= 0.0 or self.collect_s % STEP_S:
+            message = f"a collection interval of {self.collect_s} s cannot be simulated"
+            raise UsageError(message, hint=f"take a multiple of {STEP_S:g} s")
+
 
 @dataclass(slots=True)
 class View:
@@ -85,6 +92,7 @@ class Exporter:
         node: str,
         boards: Boards,
         cols: slice,
+        *,
         profile: Profile,
         workloads: tuple[str, ...],
         xids: tuple[tuple[tuple[float, int], ...], ...],
@@ -210,7 +218,7 @@ class Exporter:
         visible = wanted & (view.rows["sight"] == VISIBLE)
         for bit, event in _CLOCK_EVENTS.items():
             total = np.cumsum((view.event_masks & bit) > 0, axis=0)
-            count = total[view.event_index] - total[np.maximum(view.event_index - back, 0)]
+            count: Ints = total[view.event_index] - total[np.maximum(view.event_index - back, 0)]
             for gpu in np.flatnonzero(count.any(axis=0)).tolist():
                 labels = {"clock_event": event, **_EXP_LABELS, **self._pod_of(gpu)}
                 seen = count[:, gpu].astype(np.float64)
@@ -229,10 +237,10 @@ class Exporter:
                 age = view.times[:, None] - at[None, :]
                 count = ((age >= 0.0) & (age < EXP_WINDOW_S)).sum(axis=1)
                 labels = {**_EXP_LABELS, "xid": str(code), **self._pod_of(gpu)}
-                series = Series(
-                    self._finish(gpu, labels, scraped), count.astype(np.float64), shown & (count > 0)
+                seen = count.astype(np.float64)
+                family.series.append(
+                    Series(self._finish(gpu, labels, scraped), seen, shown & (count > 0))
                 )
-                family.series.append(series)
                 none &= count == 0
             labels = {**_EXP_LABELS, **self._pod_of(gpu)}
             zero = np.zeros(len(view.times))

@@ -113,9 +113,15 @@ def _fabric(value: Reader) -> Reader:
 
 
 def _plain(
-    name: str, canonical: str, help_text: str, read: Reader, kind: str = "gauge", **more: bool
+    name: str,
+    canonical: str,
+    help_text: str,
+    read: Reader,
+    kind: str = "gauge",
+    *,
+    stock: bool = False,
 ) -> Field:
-    return Field(f"DCGM_FI_{name}", f"DCGM_FI_{canonical}", kind, help_text, read, **more)
+    return Field(f"DCGM_FI_{name}", f"DCGM_FI_{canonical}", kind, help_text, read, stock=stock)
 
 
 def _watts(name: str, canonical: str, help_text: str, read: Reader, stock: bool = False) -> Field:
@@ -132,9 +138,7 @@ def _ratio(name: str, canonical: str, help_text: str, row: str, stock: bool = Fa
 
 def _bytes(name: str, help_text: str, read: Reader, stock: bool = False) -> Field:
     full = f"DCGM_FI_PROF_{name}"
-    return Field(
-        full, full, "gauge", help_text, read, stock=stock, profiling=True, mig=Mig.ABSENT
-    )
+    return Field(full, full, "gauge", help_text, read, stock=stock, profiling=True, mig=Mig.ABSENT)
 
 
 def _count(name: str, canonical: str, help_text: str, read: Reader, stock: bool = False) -> Field:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import zip_longest
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -11,11 +10,19 @@ from engine.errors import SourceError, UsageError
 from engine.simulate import effects_device, effects_link, effects_power, effects_use
 from engine.simulate.boards import Boards
 from engine.simulate.environment import GONE
-from engine.simulate.exporter import EXP_WINDOW_S, Exporter, Profile, View
+from engine.simulate.exporter import Exporter, Profile, View
 from engine.simulate.faults import Fault, Herring, Planted, check_fault, xid_of
 from engine.simulate.hardware import GpuModel, gpu_model
+from engine.simulate.history import (
+    DCGM_JOB,
+    NODE_JOB,
+    collection_steps,
+    history,
+    sample_times,
+    target_labels,
+)
 from engine.simulate.nodes import NodeExporter
-from engine.simulate.noise import Floats, Ints, constant, entity_ids
+from engine.simulate.noise import Floats, constant, entity_ids
 from engine.simulate.physics import STEP_S
 from engine.simulate.series import (
     Family,
@@ -34,8 +41,7 @@ FAULTS = {
     **effects_use.EFFECTS,
 }  # fmt: skip
 HERRINGS = effects_use.HERRINGS
-DCGM_JOB, NODE_JOB = "dcgm-exporter", "node-exporter"
-_PORTS = {DCGM_JOB: 9400, NODE_JOB: 9100}
+MAX_SPAN_S = 30 * 86400.0
 _OLD_SBE, _OLD_DBE = 214.0, 2.0
 
 
@@ -70,7 +76,8 @@ class Fleet:
         """Set up a fleet.
 
         Args:
-            nodes: how many nodes; ``gpus``: how many GPUs each.
+            nodes: how many nodes.
+            gpus: how many GPUs each.
             seed: of all noise.
             model: GPU model of every node that ``models`` does not name (ids of `MODELS`).
             models: node name to GPU model.
@@ -99,9 +106,13 @@ class Fleet:
         board_models = [gpu_model((models or {}).get(node, model)) for node in self.nodes]
         self._boards = self._make_boards(board_models)
         work = Workloads(
-            seed, self._kinds, self._boards.gpus, self._boards.nodes[self._boards.node],
-            self.start, STEP_S,
-        )  # fmt: skip
+            seed,
+            self._kinds,
+            gpus=self._boards.gpus,
+            jobs=self._boards.nodes[self._boards.node],
+            start=self.start,
+            step_s=STEP_S,
+        )
         self._boards.set_workload(work.main_phase())
         self._faults, self._herrings = tuple(faults), tuple(herrings)
         self._timeline = Timeline(self._boards, work, self._strikes(), self.start)
@@ -206,12 +217,19 @@ class Fleet:
         """Return readings of nodes (by index) at ascending times, as their exporters hold them.
 
         Every exporter shows the state of its last collection.
+
+        Raises:
+            UsageError: a time the simulation does not cover.
         """
         every = [self._exporters[n].profile.collect_s for n in nodes]
+        if times[0] < self.start or times[-1] > self.start + MAX_SPAN_S:
+            where = times[0] if times[0] < self.start else times[-1]
+            message = f"the simulated fleet has no readings at {where:.0f}"
+            raise UsageError(message, hint=f"it runs for 30 days from {self.start:.0f}")
         steps = {c: (np.floor(times / c) * (c / STEP_S)).astype(np.int64) for c in set(every)}
-        union = np.unique(np.concatenate(list(steps.values())))
+        grids = {c: collection_steps(s, c) for c, s in steps.items()}
+        union = np.unique(np.concatenate([*grids.values(), *steps.values()]))
         rows = self._timeline.rows(union)
-        events = {c: self._event_masks(s, c) for c, s in steps.items()}
         views = []
         for n, c in zip(nodes, every, strict=True):
             cols = self._cols(self.nodes[n])
@@ -221,45 +239,13 @@ class Fleet:
                 name: np.broadcast_to(values[cols], (len(times), self._per_node))
                 for name, values in self._lifetime.items()
             }
-            masks, index = events[c]
-            views.append(View(part, masks[:, cols], index, times))
+            masks = rows["mask"][np.searchsorted(union, grids[c]), cols].astype(np.int64)
+            views.append(View(part, masks, np.searchsorted(grids[c], steps[c]), times))
         return views
 
-    def _event_masks(self, steps: Ints, collect_s: float) -> tuple[Ints, Ints]:
-        """Return clock event masks at every collection in reach, and the row of each step."""
-        apart = round(collect_s / STEP_S)
-        first = int(steps[0]) - round(EXP_WINDOW_S / STEP_S)
-        grid = np.arange(first, int(steps[-1]) + 1, apart, dtype=np.int64)
-        masks = self._timeline.rows(grid, ("mask",))["mask"].astype(np.int64)
-        return masks, (steps - first) // apart
-
     def _history(self, times: Floats, *, node_exporter: bool) -> Iterator[Family]:
-        """Yield families with the series of all nodes together."""
         views = self.views(times, range(len(self.nodes)))
-        for view in views:
-            view.rows["sight"] = np.where(
-                times[:, None] >= view.rows["frozen_at"], GONE, view.rows["sight"]
-            )
-        yield self._up(views, node_exporter=node_exporter)
-        yield from _together(
-            e.families(v, scraped=True) for e, v in zip(self._exporters, views, strict=True)
-        )
-        if node_exporter:
-            yield from _together(
-                h.families(v.rows, times, scraped=True)
-                for h, v in zip(self._hosts, views, strict=True)
-            )
-
-    def _up(self, views: Sequence[View], *, node_exporter: bool) -> Family:
-        family = Family("up", "gauge", "Whether the last scrape got an answer.")
-        for n, view in enumerate(views):
-            ok = np.ones(len(view.times), dtype=bool)
-            answers = 1.0 - view.rows["down"][:, 0]
-            family.series.append(Series(_target(self.nodes[n], DCGM_JOB), answers, ok))
-            if node_exporter:
-                one = np.ones(len(view.times))
-                family.series.append(Series(_target(self.nodes[n], NODE_JOB), one, ok))
-        return family
+        return history(self._exporters, self._hosts if node_exporter else (), views)
 
     def _make_boards(self, models: Sequence[GpuModel]) -> Boards:
         return Boards(
@@ -301,30 +287,38 @@ class Fleet:
         node = self.nodes[index]
         cols = self._cols(node)
         xids: list[list[tuple[float, int]]] = [[] for _ in range(self._per_node)]
-        for one in (*self._faults, *self._herrings):
+        planted: tuple[Fault | Herring, ...] = (*self._faults, *self._herrings)
+        for one in planted:
             code = xid_of(one, FAULTS)
             struck = self._cols(one.target)
             if code is not None and cols.start <= struck.start < cols.stop:
                 for gpu in range(struck.start, struck.stop):
                     xids[gpu - cols.start].append((one.since, code))
         return Exporter(
-            node, self._boards, cols, profile, self._kinds[cols],
-            tuple(tuple(sorted(events)) for events in xids), _target(node, DCGM_JOB),
-        )  # fmt: skip
+            node,
+            self._boards,
+            cols,
+            profile=profile,
+            workloads=self._kinds[cols],
+            xids=tuple(tuple(sorted(events)) for events in xids),
+            prometheus=target_labels(node, DCGM_JOB),
+        )
 
     def _host(self, index: int) -> NodeExporter:
         node = self.nodes[index]
         return NodeExporter(
             node, self._boards, index, self._kinds[self._cols(node)], self.start,
-            _target(node, NODE_JOB),
+            target_labels(node, NODE_JOB),
         )  # fmt: skip
 
     def _cols(self, target: str) -> slice:
         """Return the columns of a node or GPU that is known to exist."""
         node, _, gpu = target.partition(":")
         first = self.nodes.index(node) * self._per_node
-        return slice(first + int(gpu), first + int(gpu) + 1) if gpu else slice(
-            first, first + self._per_node
+        return (
+            slice(first + int(gpu), first + int(gpu) + 1)
+            if gpu
+            else slice(first, first + self._per_node)
         )
 
     def _index(self, node: str) -> int:
@@ -339,31 +333,3 @@ class Fleet:
             if name not in known:
                 message = f"no node or GPU {name!r} in this fleet"
                 raise UsageError(message, hint="node names are node-0, node-1 and so on")
-
-
-def sample_times(start: float, end: float, step_s: float) -> Floats:
-    """Return times from start to end inclusive, float64[n].
-
-    Raises:
-        UsageError: the span is empty, or the step is not positive.
-    """
-    if not step_s > 0.0 or not end >= start:
-        message = f"no samples between {start} and {end} in steps of {step_s} s"
-        raise UsageError(message, hint="end must not be before start, and the step be positive")
-    return start + step_s * np.arange(int((end - start) / step_s + 1e-9) + 1)
-
-
-def _target(node: str, job: str) -> dict[str, str]:
-    """Return the labels that Prometheus gives every series of a target."""
-    return {"instance": f"{node}:{_PORTS[job]}", "job": job}
-
-
-def _together(nodes: Iterable[Iterator[Family]]) -> Iterator[Family]:
-    """Merge families of many nodes that come in the same order, under one or two names each."""
-    for row in zip_longest(*nodes):
-        named: dict[str, Family] = {}
-        for family in row:
-            if family is not None:
-                whole = named.setdefault(family.name, Family(family.name, family.kind, family.help))
-                whole.series.extend(family.series)
-        yield from named.values()

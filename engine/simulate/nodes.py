@@ -57,22 +57,22 @@ class NodeExporter:
              np.round(_MEMORY_BYTES * (1.0 - used)) * one, Form.INT64),
         )  # fmt: skip
         for name, what, values, form in plain:
-            yield self._family(name, "gauge", what, [({}, values)], form, scraped)
+            yield self._family(name, "gauge", what, [({}, values)], form, scraped=scraped)
         yield self._family(
             "node_uname_info", "gauge", "Kernel and host name.",
             [({"nodename": self.node, "release": "5.15.0-119-generic", "sysname": "Linux"}, one)],
-            Form.INT64, scraped,
+            Form.INT64, scraped=scraped,
         )  # fmt: skip
         inlet = {"id": "4", "name": "Inlet Temp", "state": "nominal", "type": "Temperature"}
         yield self._family(
             "ipmi_temperature_celsius", "gauge", "Temperature reading in degree Celsius.",
-            [(inlet, np.round(rows["inlet_c"][:, 0]))], Form.INT64, scraped,
+            [(inlet, np.round(rows["inlet_c"][:, 0]))], Form.INT64, scraped=scraped,
         )  # fmt: skip
         fan = {"id": "9", "name": "GPU Fan Zone", "state": "nominal", "type": "Fan"}
         speed = np.round(_FULL_FAN_RPM * rows["airflow"][:, 0], -1)
         yield self._family(
             "ipmi_fan_speed_rpm", "gauge", "Fan speed in rotations per minute.", [(fan, speed)],
-            Form.INT64, scraped,
+            Form.INT64, scraped=scraped,
         )  # fmt: skip
         yield self._cpu(rows, times, booted, scraped)
 
@@ -90,7 +90,7 @@ class NodeExporter:
                 series.append(({"cpu": str(cpu), "mode": mode}, value))
         return self._family(
             "node_cpu_seconds_total", "counter", "Seconds the CPUs spent in each mode.", series,
-            Form.FP64, scraped,
+            Form.FP64, scraped=scraped,
         )  # fmt: skip
 
     def _usual_load(self) -> float:
@@ -114,10 +114,9 @@ class NodeExporter:
         what: str,
         series: list[tuple[dict[str, str], Floats]],
         form: Form,
+        *,
         scraped: bool,
     ) -> Family:
         add = dict(self.prometheus) if scraped else {}
         ok = np.ones(len(series[0][1]), dtype=bool)
-        return Family(
-            name, kind, what, [Series({**own, **add}, v, ok, form) for own, v in series]
-        )
+        return Family(name, kind, what, [Series({**own, **add}, v, ok, form) for own, v in series])

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
 Words = npt.NDArray[np.uint64]
 
 _MASK = (1 << 64) - 1
@@ -50,12 +51,13 @@ def _words(seed: int, channel: str, entities: Words, steps: Ints) -> Words:
 
 def uniform(seed: int, channel: str, entities: Words, steps: Ints) -> Floats:
     """Return independent numbers in [0, 1), float64[steps, entities]."""
-    return (_words(seed, channel, entities, steps) >> np.uint64(11)).astype(np.float64) * 2.0**-53
+    words = _words(seed, channel, entities, steps) >> np.uint64(11)
+    return np.asarray(words.astype(np.float64) * 2.0**-53, dtype=np.float64)
 
 
 def constant(seed: int, channel: str, entities: Words) -> Floats:
     """Return one number in [0, 1) per entity that never changes, float64[entities]."""
-    return uniform(seed, channel, entities, np.zeros(1, dtype=np.int64))[0]
+    return uniform(seed, channel, entities, np.zeros(1, dtype=np.int64)).reshape(-1)
 
 
 def normal(seed: int, channel: str, entities: Words, steps: Ints) -> Floats:
@@ -65,10 +67,10 @@ def normal(seed: int, channel: str, entities: Words, steps: Ints) -> Floats:
     physical limit, and exact, unlike a logarithm.
     """
     words = _words(seed, channel, entities, steps)
-    total = np.zeros(words.shape)
+    total: Floats = np.zeros(words.shape)
     for shift in (0, 16, 32, 48):
         total += ((words >> np.uint64(shift)) & np.uint64(0xFFFF)).astype(np.float64)
-    return (total / 65536.0 - 2.0) * 3.0**0.5
+    return np.asarray((total / 65536.0 - 2.0) * 3.0**0.5, dtype=np.float64)
 
 
 def smooth(seed: int, channel: str, entities: Words, steps: Ints, period: int) -> Floats:

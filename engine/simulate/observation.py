@@ -1,4 +1,4 @@
-"""From integrated state to readings: clocks, activity, links and memory as the counters show them."""
+"""From integrated state to readings: what the counters show of clocks, work, links and memory."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from engine.simulate.noise import Floats, Ints
 Rows = dict[str, Floats]
 
 
-def observe(
-    boards: Boards, env: Environment, activity: Floats, steps: Ints, rows: Rows
-) -> None:
+def observe(boards: Boards, env: Environment, activity: Floats, steps: Ints, rows: Rows) -> None:
     """Turn integrated state and activity into what the counters report; adds to ``rows``."""
     busy = rows["busy"] > 0.0
     auto = np.where(busy, 0.0, boards.idle_pstate)
     rows["pstate"] = np.where((env.pstate >= 0.0) & busy, env.pstate, auto)
-    slow_memory = np.where(rows["pstate"] >= 8.0, 0.25, np.where(rows["pstate"] > 0.0, 0.5, 1.0))
-    memory = np.where(busy, boards.max_mem * slow_memory, boards.idle_mem)
+    # Lower performance states run the memory slower too.
+    slow_memory = np.interp(rows["pstate"], [0.0, 5.0, 8.0], [1.0, 0.5, 0.25])
+    memory: Floats = np.where(busy, boards.max_mem * slow_memory, boards.idle_mem)
     rows["mem_clock"] = np.round(memory)
     # Clocks can only take the values of the board's clock table.
     clock = np.floor(rows["ratio"] * boards.max_sm / boards.sm_step + 1e-9) * boards.sm_step
     rows["sm_clock"] = np.where(busy, clock, boards.idle_sm)
 
     ratio, m = np.maximum(rows["ratio"], 0.05), memory / boards.max_mem
-    pipes = activity[:, :, [w.TENSOR, w.FP64, w.FP32, w.FP16]].sum(axis=2)
-    compute = pipes / (pipes + 1.2 * activity[:, :, w.DRAM] + 1e-9)
-    # A program slows with the clock it leans on; a pipe's busy share is work per cycle.
+    pipes = activity[:, :, [w.TENSOR, w.FP64, w.FP32, w.FP16]].sum(axis=2) ** 2
+    compute = pipes / (pipes + activity[:, :, w.DRAM] ** 2 + 1e-9)
+    # A program slows with the clock it leans on, a soft form of the roofline; a pipe's busy share
+    # is work per cycle.
     speed = ratio**compute * m ** (1.0 - compute)
     per_cycle = np.where(busy, speed / ratio, 0.0)
     rows["gr"], rows["sm"] = activity[:, :, w.GR], activity[:, :, w.SM]

@@ -23,7 +23,7 @@ from engine.simulate import noise
 from engine.simulate import workloads as w
 from engine.simulate.boards import Boards, dynamic_power
 from engine.simulate.environment import Environment
-from engine.simulate.noise import Floats, Ints
+from engine.simulate.noise import Flags, Floats, Ints
 
 STEP_S = 5.0
 _INNER_S = 1.0
@@ -42,6 +42,10 @@ COUNTERS = (
     "energy_mj", "power_ns", "sync_ns", "sw_thermal_ns", "hw_thermal_ns", "thermal_ns",
     "brake_ns", "low_util_ns", "sbe", "replay", "pcie_errors", "flit", "data", "nv_replay",
     "nv_recovery", "host_busy_s",
+)  # fmt: skip
+_TIMED = (
+    "energy_mj", "power_ns", "sync_ns", "sw_thermal_ns", "hw_thermal_ns", "thermal_ns",
+    "brake_ns", "low_util_ns",
 )  # fmt: skip
 _RATES = {
     "sbe": "sbe_rate", "replay": "replay_rate", "pcie_errors": "pcie_error_rate",
@@ -101,17 +105,23 @@ def clock_for(share: Floats) -> Floats:
 
 
 def integrate(
-    boards: Boards, env: Environment, activity: Floats, inlet_c: Floats, steps: Ints, state: State
+    boards: Boards,
+    state: State,
+    steps: Ints,
+    *,
+    env: Environment,
+    activity: Floats,
+    inlet_c: Floats,
 ) -> dict[str, Floats]:
     """Advance ``state`` over consecutive steps and return readings by name, float64[S, G].
 
     Args:
         boards: the hardware.
+        state: advanced in place.
+        steps: step numbers (time / `STEP_S`), consecutive.
         env: conditions, [S, G].
         activity: asked-for activity at full clocks, [S, G, columns].
         inlet_c: inlet temperature at each GPU, [S, G].
-        steps: step numbers (time / `STEP_S`), consecutive.
-        state: advanced in place.
     """
     shape = (len(steps), len(boards))
     out = {
@@ -120,95 +130,104 @@ def integrate(
     }
     full_w = dynamic_power(boards, activity)
     busy = activity[:, :, w.GR] > 0.01
-    cooling = _node_mean(boards)
+    gpus_per_node = np.bincount(boards.node)
     for i in range(len(steps)):
-        fans = 0.72 + 0.28 * np.clip(cooling(state.power / boards.tdp_w), 0.0, 1.0)
-        resistance = boards.resistance * env.resistance[i] / (env.airflow[i] * fans)
-        dram = activity[i, :, w.DRAM]
+        # Fans follow the load of the node.
+        load = np.bincount(boards.node, weights=state.power / boards.tdp_w) / gpus_per_node
+        fans = 0.72 + 0.28 * np.clip(load, 0.0, 1.0)[boards.node]
+        now = _Now(
+            full_w=full_w[i],
+            busy=busy[i],
+            limit_w=env.enforced_w[i],
+            cap=env.clock_cap[i],
+            brake=env.brake[i] > 0.0,
+            boost=busy[i] & (env.sync_boost[i] > 0.0),
+            floor=env.driver_floor[i],
+            slew=env.slew[i],
+            resistance=boards.resistance * env.resistance[i] / (env.airflow[i] * fans),
+            inlet_c=inlet_c[i],
+            dram=activity[i, :, w.DRAM],
+            mem_rise=env.mem_rise[i],
+        )
         ratio_sum, power_sum = np.zeros(shape[1]), np.zeros(shape[1])
         for _ in range(_INNER):
-            mask = _second(boards, env, i, full_w[i], busy[i], resistance, inlet_c[i], dram, state)
+            out["mask"][i] = _second(boards, now, state)
             ratio_sum += state.ratio
             power_sum += state.power
-        out["ratio"][i] = ratio_sum / _INNER
-        out["power_w"][i] = power_sum / _INNER
+        state.counters["energy_mj"] = state.counters["energy_mj"] + power_sum * (_INNER_S * 1e3)
+        out["ratio"][i], out["power_w"][i] = ratio_sum / _INNER, power_sum / _INNER
         out["die_c"][i], out["memory_c"][i] = state.die, state.memory
-        out["mask"][i], out["busy"][i] = mask, busy[i]
+        out["busy"][i] = busy[i]
         for name in _TIMED:
             out[name][i] = state.counters[name]
-        state.counters["energy_mj"] += power_sum * _INNER_S * 1e3
-        out["energy_mj"][i] = state.counters["energy_mj"]
     _count_events(boards, env, steps, state, out)
     return out
 
 
-_TIMED = (
-    "power_ns", "sync_ns", "sw_thermal_ns", "hw_thermal_ns", "thermal_ns", "brake_ns",
-    "low_util_ns",
-)  # fmt: skip
+@dataclass(slots=True)
+class _Now:
+    """Conditions that hold for one step, [G] each; names as in `Environment`."""
+
+    full_w: Floats
+    busy: Flags
+    limit_w: Floats
+    cap: Floats
+    brake: Flags
+    boost: Flags
+    floor: Floats
+    slew: Floats
+    resistance: Floats
+    inlet_c: Floats
+    dram: Floats
+    mem_rise: Floats
 
 
-def _second(
-    boards: Boards,
-    env: Environment,
-    i: int,
-    full_w: Floats,
-    busy: Floats,
-    resistance: Floats,
-    inlet_c: Floats,
-    dram: Floats,
-    state: State,
-) -> Ints:
+def _second(boards: Boards, now: _Now, state: State) -> Ints:
     """Advance every GPU by one second and return its clock event mask."""
     leak = boards.idle_w * (1.0 + 0.004 * (state.die - 40.0))
-    by_power = clock_for((env.enforced_w[i] - leak) / np.maximum(full_w, 1.0))
+    by_power = clock_for((now.limit_w - leak) / np.maximum(now.full_w, 1.0))
     bins = np.floor(np.maximum(state.die - 70.0, 0.0) / 8.0)
-    ceiling = np.minimum(env.clock_cap[i], 1.0 - bins * boards.sm_step / boards.max_sm)
-    hard = np.where(state.die >= boards.slowdown_c + 1.5, 0.25, 0.5)
-    others = np.minimum(ceiling, state.driver)
-    others = np.where(state.hard > 0.0, np.minimum(others, hard), others)
-    others = np.where(env.brake[i] > 0.0, np.minimum(others, 0.5), others)
-    ratio = np.minimum(np.maximum(np.minimum(others, by_power), _LOWEST_RATIO), _rising(env, i, state))
-    ratio = np.where(busy, ratio, boards.idle_sm / boards.max_sm)
-    power = leak + full_w * power_share(ratio)
+    others = np.minimum(now.cap, 1.0 - bins * boards.sm_step / boards.max_sm)
+    others = np.minimum(others, state.driver)
+    halved = np.where(state.die >= boards.slowdown_c + 1.5, 0.25, 0.5)
+    others = np.where(state.hard > 0.0, np.minimum(others, halved), others)
+    others = np.where(now.brake, np.minimum(others, 0.5), others)
+    ratio = np.maximum(np.minimum(others, by_power), _LOWEST_RATIO)
+    # Clocks fall at once and rise no faster than the slew.
+    ratio = np.minimum(ratio, state.ratio + now.slew * _INNER_S)
+    ratio = np.where(now.busy, ratio, boards.idle_sm / boards.max_sm)
+    power = leak + now.full_w * power_share(ratio)
 
     state.ratio, state.power = ratio, power
-    state.die = state.die + (power - (state.die - inlet_c) / resistance) / boards.heat * _INNER_S
-    warm = state.die + 2.0 + 9.0 * dram * ratio + env.mem_rise[i] * busy
+    lost = (state.die - now.inlet_c) / now.resistance
+    state.die = state.die + (power - lost) / boards.heat * _INNER_S
+    warm = state.die + 2.0 + 9.0 * now.dram * ratio + now.mem_rise * now.busy
     state.memory = state.memory + (warm - state.memory) / 40.0 * _INNER_S
 
-    capped = busy & (by_power < others)
-    slowed = busy & (state.driver < 1.0)
+    capped = now.busy & (by_power < others)
+    slowed = now.busy & (state.driver < 1.0)
     hot = state.hard > 0.0
-    brake = env.brake[i] > 0.0
-    boost = busy & (env.sync_boost[i] > 0.0)
-    _step_thermal_limits(boards, env, i, state)
-
-    count = state.counters
+    _step_thermal_limits(boards, now, state)
     for name, on in (
-        ("power_ns", capped), ("sync_ns", boost), ("sw_thermal_ns", slowed),
-        ("hw_thermal_ns", hot), ("thermal_ns", slowed | hot), ("brake_ns", brake),
-        ("low_util_ns", ~np.asarray(busy, dtype=bool)),
+        ("power_ns", capped), ("sync_ns", now.boost), ("sw_thermal_ns", slowed),
+        ("hw_thermal_ns", hot), ("thermal_ns", slowed | hot), ("brake_ns", now.brake),
+        ("low_util_ns", ~now.busy),
     ):  # fmt: skip
-        count[name] += on * (_INNER_S * _NS)
+        state.counters[name] = state.counters[name] + on * (_INNER_S * _NS)
     return np.asarray(
-        IDLE * (busy == 0) + POWER_CAP * capped + SYNC_BOOST * boost + SW_THERMAL * slowed
-        + HW_SLOWDOWN * (hot | brake) + HW_THERMAL * hot + POWER_BRAKE * brake,
+        IDLE * ~now.busy + POWER_CAP * capped + SYNC_BOOST * now.boost + SW_THERMAL * slowed
+        + HW_SLOWDOWN * (hot | now.brake) + HW_THERMAL * hot + POWER_BRAKE * now.brake,
         dtype=np.int64,
     )  # fmt: skip
 
 
-def _rising(env: Environment, i: int, state: State) -> Floats:
-    """Return the clock ratio reachable from the last one: clocks fall at once, rise by slew."""
-    return np.asarray(state.ratio + env.slew[i] * _INNER_S)
-
-
-def _step_thermal_limits(boards: Boards, env: Environment, i: int, state: State) -> None:
+def _step_thermal_limits(boards: Boards, now: _Now, state: State) -> None:
     """Let driver and hardware react to the temperatures just reached."""
-    over = (state.die >= boards.max_op_c) | (state.memory >= boards.mem_max_op_c)
-    cool = (state.die < boards.max_op_c - 1.0) & (state.memory < boards.mem_max_op_c - 1.0)
+    # The driver holds the die just above its limit, as boards short of cooling are seen to sit.
+    over = (state.die > boards.max_op_c + 1.0) | (state.memory > boards.mem_max_op_c)
+    cool = (state.die < boards.max_op_c + 0.4) & (state.memory < boards.mem_max_op_c - 1.0)
     state.driver = np.where(over, state.driver - 0.02, state.driver + 0.005 * cool)
-    state.driver = np.clip(state.driver, env.driver_floor[i], 1.0)
+    state.driver = np.clip(state.driver, now.floor, 1.0)
     # Released two kelvin below the driver's own limit, so that it does not flutter.
     state.hard = np.where(
         state.die >= boards.slowdown_c,
@@ -231,15 +250,3 @@ def _count_events(
     out["host_busy_s"] = state.counters["host_busy_s"] + np.cumsum(extra, axis=0)
     for name in (*_RATES, "host_busy_s"):
         state.counters[name] = out[name][-1].copy()
-
-
-class _node_mean:  # noqa: N801 - used like a function
-    """Mean over the GPUs of each GPU's node, float64[G]."""
-
-    def __init__(self, boards: Boards) -> None:
-        self._node = boards.node
-        self._count = np.bincount(boards.node)
-
-    def __call__(self, values: Floats) -> Floats:
-        total = np.bincount(self._node, weights=values)
-        return np.asarray((total / self._count)[self._node])

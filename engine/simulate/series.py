@@ -6,12 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 
 from engine.simulate.fields import Form
-from engine.simulate.noise import Floats
-
-Flags = npt.NDArray[np.bool_]
+from engine.simulate.noise import Flags, Floats
 
 # DCGM's blanks (dcgm_structs.h): what leaks out of exporters that do not filter them.
 INT64_BLANK, INT64_NOT_SUPPORTED = "9223372036854775792", "9223372036854775794"
@@ -75,9 +72,7 @@ def render_labels(labels: Mapping[str, str]) -> str:
     return "{" + ",".join(parts) + "}"
 
 
-def exposition_lines(
-    families: Iterable[Family], stamps: Sequence[int | None]
-) -> Iterator[str]:
+def exposition_lines(families: Iterable[Family], stamps: Sequence[int | None]) -> Iterator[str]:
     """Yield the lines of one scrape.
 
     Args:
@@ -90,7 +85,7 @@ def exposition_lines(
         for series in family.series:
             prefix = f"{family.name}{render_labels(series.labels)}"
             texts = series.texts()
-            for i in np.flatnonzero(series.present()):
+            for i in np.flatnonzero(series.present()).tolist():
                 stamp = stamps[i]
                 lines.append(f"{prefix} {texts[i]}" + ("" if stamp is None else f" {stamp}"))
     for name, (family, lines) in merged.items():
@@ -118,8 +113,6 @@ def openmetrics_samples(name: str, series: Series, stamps: Sequence[str]) -> str
     prefix = f"{name}{render_labels(series.labels)} "
     texts, present = series.texts(), series.present()
     if present.all():
-        return "".join(
-            [f"{prefix}{v} {t}\n" for v, t in zip(texts, stamps, strict=True)]
-        )
+        return "".join([f"{prefix}{v} {t}\n" for v, t in zip(texts, stamps, strict=True)])
     keep = np.flatnonzero(present).tolist()
     return "".join([f"{prefix}{texts[i]} {stamps[i]}\n" for i in keep])

@@ -141,25 +141,24 @@ async def serve_fleet(
 
 
 def _application(fleet: Scrapeable, node: str, clock: Clock) -> web.Application:
-    def handler(answer: Callable[[str, float], str]) -> Callable[[web.Request], web.Response]:
-        def respond(_: web.Request) -> web.Response:
-            try:
-                text = answer(node, clock())
-            except GpuwhyError as error:
-                return web.Response(status=503, text=f"{error.one_line()}\n")
-            return web.Response(body=text.encode(), headers={"Content-Type": _TEXT})
-
-        return respond
-
     app = web.Application()
-    for path, answer in (
-        ("/metrics", fleet.exposition),
-        ("/node/metrics", fleet.node_exposition),
-    ):
-        respond = handler(answer)
-
-        async def get(request: web.Request, respond=respond) -> web.Response:  # noqa: ANN001
-            return respond(request)
-
-        app.router.add_get(path, get)
+    app.router.add_get("/metrics", _Page(fleet.exposition, node, clock))
+    app.router.add_get("/node/metrics", _Page(fleet.node_exposition, node, clock))
     return app
+
+
+@dataclass(frozen=True, slots=True)
+class _Page:
+    """A metrics page: what ``answer`` says about a node at the clock's time."""
+
+    answer: Callable[[str, float], str]
+    node: str
+    clock: Clock
+
+    async def __call__(self, request: web.Request) -> web.Response:
+        del request
+        try:
+            text = self.answer(self.node, self.clock())
+        except GpuwhyError as error:
+            return web.Response(status=503, text=f"{error.one_line()}\n")
+        return web.Response(body=text.encode(), headers={"Content-Type": _TEXT})

@@ -12,7 +12,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from engine.errors import UsageError
 from engine.simulate import noise
 from engine.simulate import workloads as w
 from engine.simulate.boards import Boards
@@ -27,43 +26,32 @@ BLOCK = 60
 _SPIN_UP_BLOCKS = 2
 _KEPT_BLOCKS = 3
 _KEEP_EVERY = 12
-MAX_SPAN_S = 30 * 86400.0
 
 Strike = tuple[Fault | Herring, Effect, slice]
 
 
 class Timeline:
-    """Readings of a fleet by step; see the module docstring.
-
-    Attributes:
-        start: first moment that can be asked for (Unix seconds).
-    """
+    """Readings of a fleet by step; see the module docstring."""
 
     def __init__(
         self, boards: Boards, work: Workloads, strikes: Sequence[Strike], start: float
     ) -> None:
-        self.start = start
         self._boards, self._work, self._strikes = boards, work, strikes
         self._first = int(start // STEP_S) // BLOCK - _SPIN_UP_BLOCKS
         self._states: dict[int, State] = {self._first: State.settled(boards)}
         self._blocks: OrderedDict[int, Rows] = OrderedDict()
 
-    def rows(self, steps: Ints, names: Sequence[str] = ()) -> Rows:
-        """Return readings (all, or those named) at ascending steps, float64[len(steps), G].
+    def rows(self, steps: Ints) -> Rows:
+        """Return readings at ascending steps, float64[len(steps), G] by name.
 
-        Raises:
-            UsageError: a step before the start, or more than `MAX_SPAN_S` after it.
+        The first of them must not lie more than `_SPIN_UP_BLOCKS` before the start.
         """
-        low, high = float(steps[0]) * STEP_S, float(steps[-1]) * STEP_S
-        if low < self.start - 2 * BLOCK * STEP_S or high > self.start + MAX_SPAN_S:
-            message = f"the simulated fleet has no readings at {low if low < self.start else high}"
-            raise UsageError(message, hint=f"it runs for 30 days from {self.start}")
         parts: list[Rows] = []
         index = steps // BLOCK
         for number in np.unique(index):
             block = self._block(int(number))
             where = steps[index == number] - number * BLOCK
-            parts.append({name: block[name][where] for name in names or block})
+            parts.append({name: block[name][where] for name in block})
         if len(parts) == 1:
             return parts[0]
         return {name: np.concatenate([p[name] for p in parts]) for name in parts[0]}
@@ -78,7 +66,7 @@ class Timeline:
             state = self._states[n].copy()
             rows = self._compute(n, state)
             self._states[n + 1] = state
-            if (n - self._first) % _KEEP_EVERY and n != known:
+            if (n - self._first) % _KEEP_EVERY:
                 del self._states[n]
         self._blocks[number] = rows
         if len(self._blocks) > _KEPT_BLOCKS:
@@ -90,14 +78,14 @@ class Timeline:
         env = self._environment(steps)
         activity = self._activity(env, steps)
         inlet = self._inlet(env, steps)
-        rows = integrate(self._boards, env, activity, inlet, steps, state)
+        rows = integrate(self._boards, state, steps, env=env, activity=activity, inlet_c=inlet)
         rows["inlet_c"] = inlet
         observe(self._boards, env, activity, steps, rows)
         return rows
 
     def _environment(self, steps: Ints) -> Environment:
         env = Environment.calm(len(steps), self._boards)
-        at = steps * STEP_S
+        at: Floats = np.multiply(steps, STEP_S, dtype=np.float64)
         for strike, effect, cols in self._strikes:
             lo, hi = np.searchsorted(at, (strike.since, strike.until))
             if lo < hi:
@@ -116,8 +104,8 @@ class Timeline:
             blend = np.where(struck, env.blend, 0.0)[:, :, None]
             rows = rows * (1.0 - blend) + other * blend
         activity = self._work.activity(rows, steps)
-        # Short bursts: one step of work, two of waiting.
-        pause = (env.burst > 0.0) & (steps % 3 != 0)[:, None]
+        # Bursts: two steps of work, two of waiting.
+        pause = (env.burst > 0.0) & (steps % 4 >= 2)[:, None]
         stopped = env.work <= 0.0
         fb = activity[:, :, w.FB].copy()
         activity *= np.where(pause, 0.0, env.work)[:, :, None]

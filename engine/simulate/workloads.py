@@ -84,7 +84,14 @@ class Workloads:
     """
 
     def __init__(
-        self, seed: int, kinds: Sequence[str], gpus: Words, jobs: Words, start: float, step_s: float
+        self,
+        seed: int,
+        kinds: Sequence[str],
+        *,
+        gpus: Words,
+        jobs: Words,
+        start: float,
+        step_s: float,
     ) -> None:
         self.kinds = tuple(kinds)
         self._seed, self._gpus, self._jobs = seed, gpus, jobs

@@ -43,7 +43,7 @@ class FileSource:
         Args:
             paths: files, plain or gzip; ``-`` is standard input.
             on_progress: called from the reading thread with bytes done and bytes in all, once a
-                block of 1 MiB.
+                block of 256 KiB.
             stdin: what ``-`` reads; the process's standard input by default.
 
         Raises:

@@ -17,7 +17,7 @@ from typing import BinaryIO
 from engine.errors import InputError
 from engine.sources.text import looks_like_html, show
 
-CHUNK = 1 << 20
+CHUNK = 1 << 18
 # No sample line comes near; a file without line ends must not end up in memory whole.
 MAX_LINE = 1 << 20
 # What one compressed file may expand to, and what standard input may bring (bytes).
@@ -176,13 +176,13 @@ def blocks(
     on_read: Callable[[int], None],
     on_damage: Callable[[str], None],
 ) -> Iterator[bytes]:
-    """Yield the text of a file in blocks of about 1 MiB; all but the last end with a line end.
+    """Yield the text of a file in blocks of about 256 KiB; all but the last end with a line end.
 
     Args:
         stream: the file, at its start.
         label: what messages call it.
         on_read: called with the bytes read from the file so far; may raise to stop.
-        on_damage: called with a reason when the end of a compressed file is missing or broken.
+        on_damage: called with a reason when the end of a compressed file is missing.
 
     Raises:
         InputError: not text, a line longer than 1 MiB, or expanding without end.
@@ -237,13 +237,11 @@ def _gunzip(
 ) -> Iterator[bytes]:
     done = len(first)
     pending = first
-    brought = False
     unpack = zlib.decompressobj(wbits=31)
     try:
         while pending:
             text = unpack.decompress(pending, CHUNK)
             if text:
-                brought = True
                 yield text
             pending = unpack.unused_data if unpack.eof else unpack.unconsumed_tail
             if not pending:
@@ -255,9 +253,7 @@ def _gunzip(
             elif unpack.eof:
                 return  # padding after the last member
     except zlib.error as e:
-        if not brought:
-            raise InputError(f"{label} is not a whole gzip file: {e}") from e
-        on_damage("the compressed data is broken; what comes after is lost")
-        return
+        # What was unpacked so far is not used: a wrong checksum means that any of it may be wrong.
+        raise InputError(f"{label} is a damaged gzip file: {e}", hint="fetch it again") from e
     if not unpack.eof:
         on_damage("the compressed data is cut off; what comes after is lost")

@@ -207,7 +207,7 @@ class TextReader:
         become the newest time of all. A time cut off wholly would make a sample without one.
         """
         before = self._newest
-        if math.isfinite(before) and not line.lstrip().startswith(b"#"):
+        if self.stamp is None and math.isfinite(before) and not line.lstrip().startswith(b"#"):
             try:
                 _, _, end = parse_head(line)
                 _, stamp = parse_tail(line[end:])

@@ -15,7 +15,7 @@ from yarl import URL
 
 from engine.errors import InputError, SourceError, UsageError
 from engine.sources.text import show
-from engine.sources.weberrors import explain, too_large
+from engine.sources.weberrors import explain, hung_up, too_large
 
 MAX_BODY = 512 << 20
 _CONNECTIONS = 16
@@ -235,14 +235,12 @@ class WebClient:
                     body = await _body(response, where)
                     reply = Reply(response.status, body, _date(response.headers.get("Date")))
                     return reply, location
-            except aiohttp.ServerDisconnectedError as e:
-                # A kept connection that the server had closed in the meantime: these queries change
-                # nothing, so asking once more is safe.
-                if repeated:
+            except (aiohttp.ClientError, TimeoutError, OSError) as e:
+                # A kept connection may have been closed by the server in the meantime. These
+                # queries change nothing, so asking once more is safe.
+                if repeated or not hung_up(e):
                     raise explain(e, where, self.options.timeout_s) from e
                 repeated = True
-            except (aiohttp.ClientError, TimeoutError, OSError) as e:
-                raise explain(e, where, self.options.timeout_s) from e
 
     def _open(self) -> aiohttp.ClientSession:
         if self._session is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import ssl
 
 import aiohttp
@@ -22,6 +23,13 @@ def too_large(where: str, limit: int) -> SourceError:
         hint="ask about fewer entities, or a shorter --window",
         code="source_too_large",
     )
+
+
+def hung_up(error: Exception) -> bool:
+    """Tell whether the server closed an open connection instead of answering."""
+    if isinstance(error, aiohttp.ServerDisconnectedError):
+        return True
+    return isinstance(error, OSError) and error.errno in {errno.ECONNRESET, errno.EPIPE}
 
 
 def explain(error: Exception, where: str, timeout_s: float) -> SourceError:
@@ -51,10 +59,13 @@ def explain(error: Exception, where: str, timeout_s: float) -> SourceError:
         return SourceError(
             f"{where} cannot be reached: {show(why)}", hint="check that it runs, host and port"
         )
-    if isinstance(error, aiohttp.ServerDisconnectedError | aiohttp.ClientOSError | OSError):
+    if isinstance(error, aiohttp.ServerDisconnectedError | OSError):
+        tls = where.startswith("https:")
         return SourceError(
             f"{where} closed the connection without an answer",
-            hint="check that the URL is of a metrics server, and http or https",
+            hint="it may want a client certificate: give a certificate and its key"
+            if tls
+            else "check that it is a metrics server; it may want https://",
         )
     if isinstance(error, aiohttp.ClientPayloadError):
         return SourceError(

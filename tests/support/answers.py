@@ -43,7 +43,7 @@ ENGINE = EngineInfo("0.1.0", "8f3a2c", "durable_rules")
 
 BRAKE_BIT = Evidence(
     signal="throttle_reasons",
-    says="the throttle mask holds hw_power_brake",
+    says="throttle_reasons = 0x88 (hw_slowdown, hw_power_brake) has hw_power_brake",
     value=136,
     unit="bitmask",
     op="has",
@@ -55,7 +55,7 @@ BRAKE_BIT = Evidence(
 )
 LOW_CLOCK = Evidence(
     signal="sm_clock",
-    says="the SM clock is 17 % of its maximum",
+    says="SM clock is 345 MHz, below 990 MHz (50 % of maximum SM clock)",
     value=345.0,
     unit="MHz",
     op="<",
@@ -67,7 +67,7 @@ LOW_CLOCK = Evidence(
 )
 COOL = Evidence(
     signal="gpu_temp",
-    says="the die is at 41 °C, far from its limit",
+    says="die temperature is 41 °C, below 87 °C",
     value=41,
     unit="celsius",
     op="<",
@@ -113,12 +113,12 @@ CAPPED = Diagnosis(
 )
 OLD_XID = Diagnosis(
     cause="xid_history",
-    title="an XID from before the window",
+    title="an Xid from before the window",
     class_=Class.BENIGN,
     entity=GPU,
     severity=Severity.INFO,
     confidence=Confidence.LIKELY,
-    says="The last XID of node-3:5 is 43; it did not change in the window.",
+    says="The last Xid of node-3:5 is 43; it did not change in the window.",
     evidence=(),
     rule="xid_history@1",
 )
@@ -201,7 +201,7 @@ HW_SLOWDOWN = Item(
 HW_THERMAL = Item(
     "hw_thermal", "HW thermal", "too hot", "fault", "high", "check cooling", 64, extra={"nvml": "x"}
 )
-XID_72 = Item("72", "XID 72", "no longer used", extra={"retired": True, "see": ["xid/79"]})
+XID_72 = Item("72", "Xid 72", "no longer used", extra={"retired": True, "see": ["xid/79"]})
 DECODES = {
     "mask": Decode(
         "72",
@@ -210,7 +210,7 @@ DECODES = {
             Candidate("xid", 72, (XID_72,)),
         ),
     ),
-    "xid": Decode("xid 72", (Candidate("xid", 72, (XID_72,), sources=("NVIDIA XID catalog",)),)),
+    "xid": Decode("xid 72", (Candidate("xid", 72, (XID_72,), sources=("NVIDIA Xid catalog",)),)),
     "bits": Decode("0x8008", (Candidate("throttle", 0x8008, (HW_SLOWDOWN,), 0x8000),)),
     "nothing": Decode("fild 1003", (), ("field 1003",)),
 }
@@ -222,13 +222,13 @@ READS = {
                 kind="xid",
                 id="79",
                 severity=Severity.CRITICAL,
-                says="XID 79: the GPU has fallen off the bus",
+                says="Xid 79: the GPU has fallen off the bus",
                 action="drain the node; a cold start brings it back or shows that it is gone",
                 entity=Entity(Kind.GPU, "GPU 0000:1a:00", pci="0000:1a:00"),
                 line=3,
                 cause="gpu_off_bus",
                 data={"xid": 79, "pci": "0000:1a:00", "pid": None, "known": True},
-                sources=("NVIDIA XID catalog",),
+                sources=("NVIDIA Xid catalog",),
             ),
         ),
         causes=("gpu_off_bus", "xid_history"),

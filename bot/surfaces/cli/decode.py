@@ -19,7 +19,7 @@ def command(text: tuple[str, ...], common: options.Common) -> int:
 
     \b
     gpuwhy decode 0x48             a throttle mask
-    gpuwhy decode xid 79           an XID
+    gpuwhy decode xid 79           an Xid
     gpuwhy decode sxid 12028       an NVSwitch error
     gpuwhy decode field 1003       a DCGM field
     gpuwhy decode DCGM_FI_DEV_GPU_TEMP   a metric

@@ -13,7 +13,7 @@ from engine.errors import UsageError
 COMMANDS: dict[str, tuple[str, str]] = {
     "why": ("why", "Say why a GPU, node, pod or job is slow, with the proof."),
     "sweep": ("sweep", "Find everything that is sick, worst first, by root cause."),
-    "decode": ("decode", "Decode a throttle mask, XID, DCGM field or metric name."),
+    "decode": ("decode", "Decode a throttle mask, Xid, DCGM field or metric name."),
     "read": ("read", "Say what a log, nvidia-smi output or metrics text shows."),
     "rules": ("rules", "List, show, test and lint the rules."),
     "demo": ("demo", "Run everything on a simulated fleet; nothing to configure."),

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 import click
 
 from bot.surfaces.cli.group import LazyGroup
+from bot.surfaces.cli.output import OutputClosedError, report
 from engine import __version__
 from engine.errors import GpuwhyError, UsageError
 
@@ -49,16 +50,13 @@ def run(arguments: Sequence[str]) -> int:
     as_json = "--json" in _before_separator(arguments)
     try:
         status = root.main(list(arguments), prog_name="gpuwhy", standalone_mode=False)
-        sys.stdout.flush()
     except GpuwhyError as error:
         return _failed(error, as_json)
     except click.ClickException as error:
         return _failed(_wrong_usage(error), as_json)
     except (KeyboardInterrupt, click.Abort):
         return INTERRUPTED
-    except BrokenPipeError:
-        # What is still buffered must not be tried again when the interpreter closes stdout.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except OutputClosedError:
         return PIPE_CLOSED
     except Exception as error:  # noqa: BLE001 - the last stop: a user never sees a traceback unasked
         return _broken(error, as_json)
@@ -76,8 +74,6 @@ def _wrong_usage(error: click.ClickException) -> UsageError:
 
 
 def _failed(error: GpuwhyError, as_json: bool) -> int:
-    from bot.surfaces.cli.output import report  # noqa: PLC0415 - only when something failed
-
     report(error, as_json=as_json)
     return error.exit_status
 

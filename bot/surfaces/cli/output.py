@@ -16,6 +16,10 @@ from engine.errors import GpuwhyError
 _PIPED_WIDTH = 100
 
 
+class OutputClosedError(Exception):
+    """Nobody reads the output any more (``gpuwhy … | head``)."""
+
+
 def show(
     answer: Answer, *, as_json: bool, color: str = "auto", fail_on: Level | None = None
 ) -> int:
@@ -63,8 +67,13 @@ def _write(text: str) -> None:
     if isinstance(sys.stdout, TextIOWrapper):
         # A locale that lacks a character must not lose the answer.
         sys.stdout.reconfigure(errors="backslashreplace")
-    sys.stdout.write(text)
-    sys.stdout.flush()
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # What is still buffered must not be tried again when the interpreter closes stdout.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise OutputClosedError from None
 
 
 def _complain(error: GpuwhyError) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 
 import click
@@ -25,9 +24,7 @@ def command(files: tuple[str, ...], fail_on: Level | None, common: options.Commo
 
     Without FILE, or with -, standard input is read.
     """
-    from engine.diagnosis.pasted import diagnose_text  # noqa: PLC0415
-
-    from bot.commands.read import Input, run  # noqa: PLC0415 - so that --help starts fast
+    from bot.commands.read import Input, judged_by, run  # noqa: PLC0415 - so that --help starts fast
     from bot.surfaces.cli.inputs import make_engine, overlays  # noqa: PLC0415
     from bot.surfaces.cli.progress import Progress  # noqa: PLC0415
 
@@ -37,7 +34,7 @@ def command(files: tuple[str, ...], fail_on: Level | None, common: options.Commo
     inputs = [Input("stdin", _stdin()) if n == "-" else Input(n, Path(n)) for n in named]
     with Progress("reading"):
         engine = make_engine(overlays(common))
-        answer = run(inputs, catalogue=engine.catalogue, diagnose=partial(diagnose_text, engine))
+        answer = run(inputs, catalogue=engine.catalogue, diagnose=judged_by(engine))
     return show(answer, as_json=common.as_json, color=common.color, fail_on=fail_on)
 
 

@@ -116,6 +116,17 @@ def test_a_failure_half_way_leaves_no_state_and_spoils_no_later_answer(
     assert evaluator._ruleset._host is not host
 
 
+def test_a_thread_that_waited_while_another_failed_does_not_use_what_it_left(evaluator):
+    ruleset = evaluator._ruleset
+    with ThreadPoolExecutor(1) as pool:
+        with ruleset.lock:
+            waiting = pool.submit(evaluator.evaluate, ["t"])
+            ruleset._fired.append(ruleset._fired)  # would be an error if it were read
+            ruleset.stale = True
+        assert waiting.result(timeout=20) == B_AND_C
+    assert evaluator._ruleset is not ruleset
+
+
 def test_an_action_that_the_library_lost_is_an_error_not_a_wrong_answer(evaluator, monkeypatch):
     class Broken(list):
         def append(self, value):
@@ -131,7 +142,7 @@ def test_an_action_that_the_library_lost_is_an_error_not_a_wrong_answer(evaluato
 @pytest.mark.filterwarnings("ignore:.*use of fork:DeprecationWarning")
 def test_a_fork_in_the_middle_of_an_evaluation(evaluator):
     ruleset = evaluator._ruleset
-    ruleset._lock.acquire()  # as held by a thread that the child does not have
+    ruleset.lock.acquire()  # as held by a thread that the child does not have
     try:
         child = os.fork()
         if child == 0:
@@ -139,7 +150,7 @@ def test_a_fork_in_the_middle_of_an_evaluation(evaluator):
             os._exit(0 if evaluator.evaluate(["t"]) == B_AND_C else 1)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     finally:
-        ruleset._lock.release()
+        ruleset.lock.release()
     assert evaluator._ruleset is ruleset
     assert evaluator.evaluate(["s"]) == A_AND_C
 

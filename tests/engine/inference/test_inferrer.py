@@ -137,6 +137,11 @@ def test_the_library_asked_for_by_name_is_never_replaced():
         make_inferrer(RULES, prefer="durable_rules")
 
 
+def test_a_name_that_is_no_evaluator_is_refused():
+    with pytest.raises(ValueError, match="no evaluator is called 'durable'; take one of auto,"):
+        make_inferrer(RULES, prefer="durable")
+
+
 def test_auto_does_not_hide_an_error_of_our_own(monkeypatch):
     def broken(name):
         raise ModuleNotFoundError("No module named 'engine.inference.codes'", name=name)

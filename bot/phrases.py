@@ -1,28 +1,12 @@
-"""Readings and lists as people read them; units are written by `engine.units`."""
+"""Counts and lists as people read them; values with units are written by `engine.units`."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 
-from engine import units
-from engine.model import Entity, Number
+from engine.model import Entity
 
 _SHOWN = 8
-
-
-def quantity(value: Number, unit: str = "") -> str:
-    """Return a value of evidence with its unit: ``88 °C``, ``0x88 (136)``, ``no reading``."""
-    if value is None:
-        return "no reading"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, str):
-        return value
-    if not math.isfinite(value):
-        return "no reading"
-    written = units.quantity(value, unit)
-    return f"{written} ({int(value)})" if unit == "bitmask" else written
 
 
 def count(amount: int, noun: str, plural: str = "") -> str:

@@ -1,0 +1,104 @@
+"""``gpuwhy demo``."""
+
+from __future__ import annotations
+
+import asyncio
+import shlex
+import sys
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from bot.surfaces.cli import options
+from bot.surfaces.cli.output import report, show
+from engine.errors import GpuwhyError, UsageError
+
+if TYPE_CHECKING:
+    from bot.commands.demo import Demo
+
+_QUIT = {"quit", "exit", "q"}
+
+
+@click.command("demo")
+@click.option("--batch", is_flag=True, help="Do not ask for questions at the end.")
+@click.option(
+    "--prometheus/--scrape",
+    default=None,
+    help="Force how the readings are served (default: Prometheus if it is installed).",
+)
+@options.common
+def command(*, batch: bool, prometheus: bool | None, common: options.Common) -> int:
+    """Run everything on a simulated fleet of 64 GPUs with ten planted faults.
+
+    Nothing has to be configured, and nothing leaves this machine.
+    """
+    from bot.commands.demo import Demo  # noqa: PLC0415 - so that --help starts fast
+    from bot.surfaces.cli.inputs import make_engine, overlays  # noqa: PLC0415
+    from bot.surfaces.cli.progress import Progress  # noqa: PLC0415
+
+    with asyncio.Runner() as runner:
+        with Progress("simulating 8 nodes of 8 GPUs"):
+            engine = make_engine(overlays(common))
+            demo = runner.run(Demo.start(engine, prometheus=prometheus))
+        try:
+            if common.as_json:
+                return _document(runner, demo)
+            _script(runner, demo, common.color)
+            if not batch and sys.stdin.isatty():
+                _prompt(runner, demo, common.color)
+        finally:
+            runner.run(demo.aclose())
+    return 0
+
+
+def _document(runner: asyncio.Runner, demo: Demo) -> int:
+    from dataclasses import replace  # noqa: PLC0415
+
+    from bot.commands.demo import SCRIPT  # noqa: PLC0415
+
+    steps: list[dict[str, Any]] = [
+        {"command": f"gpuwhy {' '.join(words)}", "answer": runner.run(demo.ask(words)).data}
+        for words in SCRIPT
+    ]
+    opening = demo.opening()
+    return show(replace(opening, data={**opening.data, "steps": steps}), as_json=True)
+
+
+def _script(runner: asyncio.Runner, demo: Demo, color: str) -> None:
+    from bot.commands.demo import SCRIPT, step  # noqa: PLC0415
+
+    show(demo.opening(), as_json=False, color=color)
+    for words in SCRIPT:
+        click.echo()
+        show(step(words), as_json=False, color=color)
+        click.echo()
+        show(runner.run(demo.ask(words)), as_json=False, color=color)
+
+
+def _prompt(runner: asyncio.Runner, demo: Demo, color: str) -> None:
+    with suppress(ImportError):
+        import readline  # noqa: F401, PLC0415 - gives input() a history where it is built in
+
+    click.echo("\nAsk about the fleet: sweep, why node-3:5, decode xid 79; quit ends.")
+    while True:
+        try:
+            typed = input("gpuwhy> ").strip()
+        except EOFError:
+            return
+        if typed in _QUIT:
+            return
+        try:
+            words = _words(typed)
+            if words:
+                show(runner.run(demo.ask(words)), as_json=False, color=color)
+        except GpuwhyError as error:
+            report(error, as_json=False)
+
+
+def _words(typed: str) -> list[str]:
+    try:
+        words = shlex.split(typed)
+    except ValueError as problem:
+        raise UsageError(f"cannot read that: {problem}", hint="close the quotes") from None
+    return words[1:] if words[:1] == ["gpuwhy"] else words

@@ -1,0 +1,236 @@
+"""The tree as one instant query that finds the entities for which a condition is true.
+
+The result has one element for each such entity, labelled by the profile's entity labels; its
+value means nothing. Missing data is absent, as it is in PromQL. A query that cannot say the same
+as local evaluation is a superset: it finds more, never less.
+
+Margins that remain, as raw data in a server cannot tell: samples exactly on the edge of a window
+(servers differ there); blank samples inside a window (a blank newest sample hides the older
+reading that local evaluation takes); an entity none of whose usual series was seen in the last
+15 minutes; siblings whose host label differs between their series.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from engine.catalogue.types import Catalogue
+from engine.condition.bounds import Bound, Numbers
+from engine.condition.selectors import LabelProfile, show_query
+from engine.condition.single import MIN_PEERS
+from engine.condition.spelled import Scope
+from engine.condition.tree import (
+    And,
+    ChangedTo,
+    Compare,
+    Has,
+    IsCode,
+    Not,
+    Or,
+    PastTruth,
+    PeerCount,
+    Peers,
+    Presence,
+    Truthy,
+    push_not,
+)
+
+__all__ = ["LabelProfile", "Pushdown", "pushdown", "show_query"]
+
+
+@dataclass(frozen=True, slots=True)
+class Pushdown:
+    """A compiled condition. ``exact``: finds the true ones and no others.
+
+    Exactness is meant for windows with two or more samples well inside; without ``exact`` the
+    result is a superset.
+    """
+
+    query: str
+    exact: bool
+
+
+def pushdown(tree: Truthy, catalogue: Catalogue, profile: LabelProfile) -> Pushdown:
+    """Compile a tree for a server that labels its series as the profile says."""
+    compiler = _Compiler(tree, catalogue, profile)
+    return compiler.truth(tree, compiler.scope)
+
+
+class _Compiler(Numbers):
+    def truth(self, node: Truthy, scope: Scope) -> Pushdown:
+        """Return the query for the entities for which a node is true."""
+        found = self._truth(node, scope)
+        return Pushdown(self.anchor(scope), exact=False) if found is None else found
+
+    def _truth(self, node: Truthy, scope: Scope) -> Pushdown | None:
+        """Return the query, None if every entity must be looked at."""
+        match node:
+            case Compare():
+                return self._compare(node, scope)
+            case And(parts=parts):
+                return self._joined("and", parts, scope)
+            case Or(parts=parts):
+                return self._joined("or", parts, scope)
+            case PastTruth(operand=operand, offset_s=offset_s):
+                earlier = replace(scope, offset_s=scope.offset_s + offset_s)
+                return self._truth(operand, earlier)
+            case Has():
+                return self._has(node, scope)
+            case IsCode():
+                return self._is_code(node, scope)
+            case ChangedTo():
+                return self._changed_to(node, scope)
+            case Presence():
+                return self._presence(node, scope)
+            case Not(operand=Has() as leaf):
+                return self._has(leaf, scope, negated=True)
+            case Not(operand=IsCode() as leaf):
+                return self._is_code(leaf, scope, negated=True)
+            case Not(operand=ChangedTo() as leaf):
+                seen = self.windowed("count_over_time", leaf.signal, leaf.window_s, scope)
+                return self._any(seen, scope, exact=False)
+            case _:
+                return None
+
+    def _joined(self, word: str, parts: Sequence[Truthy], scope: Scope) -> Pushdown | None:
+        found = [self._truth(part, scope) for part in parts]
+        kept = [part for part in found if part is not None]
+        if not kept or (word == "or" and len(kept) < len(found)):
+            return None
+        exact = len(kept) == len(found) and all(part.exact for part in kept)
+        glue = f" {word} on({scope.labels}) "
+        query = glue.join(part.query for part in kept)
+        return Pushdown(f"({query})" if len(kept) > 1 else query, exact)
+
+    def _any(self, series: str | None, scope: Scope, *, exact: bool) -> Pushdown | None:
+        """Return the entities that have any of the series."""
+        if series is None:
+            return None
+        return Pushdown(f"group by ({scope.labels}) ({series})", exact)
+
+    def _compare(self, node: Compare, scope: Scope) -> Pushdown | None:
+        left, right = self.number(node.left, scope), self.number(node.right, scope)
+        if left is None or right is None:
+            return None
+        on = "" if left.scalar or right.scalar else f"on({scope.labels}) "
+        exact = left.exact and right.exact
+
+        def made(a: str, op: str, b: str) -> str:
+            return f"({a} {op} {on}{b})"
+
+        if exact or node.op in {">", ">="}:
+            return Pushdown(made(left.upper, node.op, right.lower), exact)
+        if node.op in {"<", "<="}:
+            return Pushdown(made(left.lower, node.op, right.upper), exact)
+        if node.op == "!=":
+            return None
+        above = made(left.upper, ">=", right.lower)
+        below = made(left.lower, "<=", right.upper)
+        return Pushdown(f"({above} and on({scope.labels}) {below})", exact)
+
+    def _has(self, node: Has, scope: Scope, *, negated: bool = False) -> Pushdown | None:
+        newest = self.newest(node.signal, scope)
+        if newest is None:
+            return None
+        bits = [1 << k for k in range(node.mask.bit_length()) if node.mask >> k & 1]
+        chosen, wanted, word = ("min", 0, "and") if negated else ("max", 1, "or")
+        tests = [
+            f"({chosen} by ({scope.labels}) (floor(({newest}) / {bit}) % 2) == {wanted})"
+            for bit in bits
+        ]
+        query = f" {word} on({scope.labels}) ".join(tests)
+        return Pushdown(f"({query})", self.profile.one_series)
+
+    def _is_code(self, node: IsCode, scope: Scope, *, negated: bool = False) -> Pushdown | None:
+        newest = self.newest(node.signal, scope)
+        if newest is None or not negated:
+            return self._one_of(newest, node.codes, scope)
+        none = "".join(f" != {code}" for code in sorted(node.codes))
+        return self._any(f"({newest}){none}", scope, exact=self.profile.one_series)
+
+    def _one_of(self, series: str | None, codes: frozenset[int], scope: Scope) -> Pushdown | None:
+        if series is None:
+            return None
+        tests = " or ".join(f"({series}) == {code}" for code in sorted(codes))
+        return self._any(tests, scope, exact=self.profile.one_series)
+
+    def _changed_to(self, node: ChangedTo, scope: Scope) -> Pushdown | None:
+        """Find the entities with a series that ends in one of the codes.
+
+        A change ends there, in whichever series; where there is one series only, it must also
+        have changed.
+        """
+        last = self.windowed("last_over_time", node.signal, node.window_s, scope)
+        found = self._one_of(last, node.codes, scope)
+        if found is None or not self.profile.one_series:
+            return None if found is None else replace(found, exact=False)
+        changed = self.windowed("changes", node.signal, node.window_s, scope, scaled=False)
+        on = f"on({scope.labels})"
+        return Pushdown(f"({found.query} and {on} {self._some(changed, scope)})", exact=False)
+
+    @staticmethod
+    def _some(series: str | None, scope: Scope) -> str:
+        return f"(max by ({scope.labels}) ({series}) > 0)"
+
+    def _presence(self, node: Presence, scope: Scope) -> Pushdown | None:
+        known = self._any(self.newest(node.signal, scope), scope, exact=True)
+        if known is None or node.state == "known":
+            return known
+        everything = self.anchor(scope)
+        if node.state == "blank":
+            signal = self.catalogue.signals[node.signal]
+            if signal.low is None and signal.high is None:
+                return None
+            seen = self.windowed("last_over_time", node.signal, self.seen_s, scope)
+            everything = f"group by ({scope.labels}) ({seen})"
+        return Pushdown(f"({everything} unless on({scope.labels}) {known.query})", exact=False)
+
+    def peers(self, node: Peers | PeerCount, scope: Scope) -> Bound | None:
+        """Return the bounds of a number over the host's GPUs.
+
+        Computed for each host, then given to all its GPUs.
+        """
+        inside = replace(self.host_scope, offset_s=scope.offset_s)
+        if isinstance(node, PeerCount):
+            return self._peer_count(node, scope, inside)
+        found = self.number(node.operand, inside)
+        if found is None or not found.known or (node.function == "mad" and not found.exact):
+            return None
+        lower, upper = (self._over_host(node.function, x) for x in (found.lower, found.upper))
+        return Bound(
+            self._for_all(lower, scope, inside), self._for_all(upper, scope, inside), found.exact
+        )
+
+    def _over_host(self, function: str, values: str) -> str:
+        host = self.profile.host
+        if function in {"min", "max"}:
+            result = f"{function} by ({host}) ({values})"
+        else:
+            result = f"quantile by ({host}) (0.5, {values})"
+        if function == "mad":
+            away = f"abs({values} - on({host}) group_left() {result})"
+            result = f"quantile by ({host}) (0.5, {away})"
+        return f"({result} and on({host}) count by ({host}) ({values}) >= {MIN_PEERS})"
+
+    def _for_all(self, per_host: str, scope: Scope, inside: Scope) -> str:
+        members = f"{self.anchor(inside)} * 0"
+        spread = f"{members} + on({self.profile.host}) group_left() {per_host}"
+        return f"max by ({scope.labels}) ({spread})"
+
+    def _peer_count(self, node: PeerCount, scope: Scope, inside: Scope) -> Bound | None:
+        host = self.profile.host
+        true = self.truth(node.operand, inside)
+        some = f"count by ({host}) ({true.query})"
+        if node.function == "count":
+            none = f"count by ({host}) ({self.anchor(inside)}) * 0"
+            upper = self._for_all(f"({some} or on({host}) {none})", scope, inside)
+            lower = upper if true.exact else f"({upper} * 0)"
+            return Bound(lower, upper, exact=False, known=False)
+        false = self.truth(push_not(node.operand, negate=True), inside)
+        if not (true.exact and false.exact):
+            return None
+        known = f"count by ({host}) ({true.query} or on({inside.labels}) {false.query})"
+        part = f"({some} or on({host}) {known} * 0) / on({host}) ({known} >= {MIN_PEERS})"
+        text = self._for_all(f"({part})", scope, inside)
+        return Bound(text, text)

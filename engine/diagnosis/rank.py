@@ -1,0 +1,241 @@
+"""Which cause comes first, and what hangs beneath it. Pure functions of what fired.
+
+Three steps:
+
+1. Effects hang beneath their causes. A rule names the causes that are its consequences; where
+   both fired for the same GPU or node, the consequence is not a finding of its own. That it
+   accounts for more than its cause does is no objection: the cause brought that about through it,
+   and is credited with all that hangs beneath it. Two things never hang, because beneath another
+   cause they would lose their evidence and their next steps: what needs action beneath what does
+   not (benign, blind), and what is sure beneath what is merely possible, if it accounts for
+   something that the possible cause by itself does not.
+2. Of what is left, the smallest set that accounts for everything seen comes first: one cause that
+   explains three symptoms stands before three that explain one each. Causes that need action
+   compete among themselves; benign and blind ones follow, in this order, so that "idle" never
+   displaces a fault, however much it explains.
+3. Ties: fault, limit, workload, victim; then severity, confidence, how much is explained, id.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+from engine.model import Class, Confidence, Effect, Entity, Kind, Severity
+
+_CLASSES = {class_: place for place, class_ in enumerate(Class)}
+_SEVERITIES = {severity: place for place, severity in enumerate(Severity)}
+_CONFIDENCES = {confidence: place for place, confidence in enumerate(Confidence)}
+_NOTES = (Class.BENIGN, Class.BLIND)
+# 2^12 sets are tried in a few milliseconds at worst; real questions have three or four causes.
+_EXACT_UP_TO = 12
+
+Key = tuple[str, tuple[str, str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Fired:
+    """A cause that was derived for an entity.
+
+    Attributes:
+        explains: the true symptoms that it accounts for, those of its own patterns included. Where
+            causes of several entities are ranked together, the names must tell the entities apart.
+        effects: ids of causes that are consequences of this one.
+    """
+
+    cause: str
+    entity: Entity
+    class_: Class
+    severity: Severity
+    confidence: Confidence
+    explains: frozenset[str] = frozenset()
+    effects: tuple[str, ...] = ()
+
+    @property
+    def key(self) -> Key:
+        """Identity: cause and entity."""
+        return (self.cause, self.entity.key)
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """A root cause and the tree of effects beneath it.
+
+    ``explains`` is what the cause and all its effects account for.
+    """
+
+    fired: Fired
+    effects: tuple[Effect, ...]
+    explains: frozenset[str]
+
+
+def rank(fired: Iterable[Fired]) -> tuple[Ranked, ...]:
+    """Return the root causes, most telling first, each fired cause once as a root or an effect.
+
+    Causes that need action (fault, limit, workload, victim) come before benign and blind ones.
+    The order of the input does not matter. Of a cause given twice for an entity the better counts.
+    """
+    causes = {one.key: one for one in sorted(fired, key=_order, reverse=True)}
+    children = _children(causes)
+    hanging = {child for below in children.values() for child in below}
+    roots = [_tree(causes, children, key) for key in causes if key not in hanging]
+    groups = (
+        [root for root in roots if root.fired.class_ not in _NOTES],
+        *([root for root in roots if root.fired.class_ is class_] for class_ in _NOTES),
+    )
+    return tuple(root for group in groups for root in _smallest_first(group))
+
+
+def _order(fired: Fired, explained: int | None = None) -> tuple[object, ...]:
+    """Sort key of step 3; ``explained`` counts what the effects explain, too."""
+    return (
+        _CLASSES[fired.class_],
+        _SEVERITIES[fired.severity],
+        _CONFIDENCES[fired.confidence],
+        -(len(fired.explains) if explained is None else explained),
+        fired.cause,
+        _place(fired.entity),
+        # Only for a cause that is given twice: the order must not depend on that of the input.
+        sorted(fired.explains),
+        fired.effects,
+    )
+
+
+def _place(entity: Entity) -> tuple[object, ...]:
+    """Sort key of an entity: a node before its GPUs, GPU 2 before GPU 10."""
+    gpu = -1 if entity.gpu is None else entity.gpu
+    return (entity.cluster or "", entity.host or "", gpu, *entity.key)
+
+
+def _root_order(root: Ranked) -> tuple[object, ...]:
+    return _order(root.fired, len(root.explains))
+
+
+# --- step 1: effects beneath their causes
+
+
+def _children(causes: Mapping[Key, Fired]) -> dict[Key, list[Key]]:
+    """Return for each cause what hangs directly beneath it, every effect beneath one cause only.
+
+    An effect of several causes hangs beneath the nearest: where A brings about B and C, and B
+    brings about C, then C hangs beneath B. Of causes equally near the first in order takes it.
+    """
+    edges = _edges(causes)
+    reach = {key: _reachable(edges, key) for key in causes}
+    # Rules in a circle are refused on loading; here the first in order becomes the cause, so that
+    # nothing is lost even so.
+    edges = {
+        key: [e for e in below if key not in reach[e] or _order(causes[key]) < _order(causes[e])]
+        for key, below in edges.items()
+    }
+    reach = {key: _reachable(edges, key) for key in causes}
+    parents: dict[Key, list[Key]] = {}
+    for key, below in edges.items():
+        for effect in below:
+            parents.setdefault(effect, []).append(key)
+    children: dict[Key, list[Key]] = {}
+    for effect, above in parents.items():
+        nearest = [one for one in above if not any(other in reach[one] for other in above)]
+        parent = min(nearest, key=lambda key: _order(causes[key]))
+        children.setdefault(parent, []).append(effect)
+    return children
+
+
+def _edges(causes: Mapping[Key, Fired]) -> dict[Key, list[Key]]:
+    """Return for each cause the fired causes that may hang beneath it."""
+    by_id: dict[str, list[Fired]] = {}
+    for one in causes.values():
+        by_id.setdefault(one.cause, []).append(one)
+    return {
+        cause.key: [
+            effect.key
+            for id_ in dict.fromkeys(cause.effects)
+            for effect in by_id.get(id_, ())
+            if effect.key != cause.key
+            and _same_place(cause.entity, effect.entity)
+            and not _stands_alone(effect, cause)
+        ]
+        for cause in causes.values()
+    }
+
+
+def _same_place(one: Entity, other: Entity) -> bool:
+    """Whether two entities are the same, or one is the node of the other."""
+    if one.key == other.key:
+        return True
+    hosts = {(one.cluster, one.host), (other.cluster, other.host)}
+    return len(hosts) == 1 and one.host is not None and Kind.NODE in {one.kind, other.kind}
+
+
+def _stands_alone(effect: Fired, cause: Fired) -> bool:
+    if cause.class_ in _NOTES and effect.class_ not in _NOTES:
+        return True
+    guess = cause.confidence is Confidence.POSSIBLE and effect.confidence is not Confidence.POSSIBLE
+    return guess and not effect.explains <= cause.explains
+
+
+def _reachable(edges: Mapping[Key, Sequence[Key]], start: Key) -> set[Key]:
+    """Return everything beneath a cause, at any depth."""
+    seen: set[Key] = set()
+    waiting = list(edges[start])
+    while waiting:
+        key = waiting.pop()
+        if key not in seen:
+            seen.add(key)
+            waiting += edges[key]
+    return seen
+
+
+def _tree(causes: Mapping[Key, Fired], children: Mapping[Key, list[Key]], key: Key) -> Ranked:
+    explains = set(causes[key].explains)
+
+    def effects(above: Key) -> tuple[Effect, ...]:
+        below = [causes[child] for child in children.get(above, ())]
+        for effect in below:
+            explains.update(effect.explains)
+        return tuple(Effect(e.cause, e.entity, effects(e.key)) for e in sorted(below, key=_order))
+
+    beneath = effects(key)
+    return Ranked(causes[key], beneath, frozenset(explains))
+
+
+# --- step 2: the smallest set that accounts for what was seen
+
+
+def _smallest_first(roots: Iterable[Ranked]) -> list[Ranked]:
+    """Return the smallest explaining set, then the rest, both in order."""
+    in_order = sorted(roots, key=_root_order)
+    first = _smallest_set(in_order)
+    return [r for r in in_order if r in first] + [r for r in in_order if r not in first]
+
+
+def _smallest_set(roots: Sequence[Ranked]) -> list[Ranked]:
+    """Return the fewest roots that explain all that any explains; of equals, the first in order."""
+    explained_by: dict[str, list[Ranked]] = {}
+    for root in roots:
+        for symptom in root.explains:
+            explained_by.setdefault(symptom, []).append(root)
+    alone = [by[0] for by in explained_by.values() if len(by) == 1]
+    needed = [root for root in roots if root in alone]
+    left = frozenset(explained_by).difference(*(root.explains for root in needed))
+    useful = [root for root in roots if root.explains & left]
+    if len(useful) > _EXACT_UP_TO:
+        return needed + _greedy_set(useful, left)
+    for size in range(len(useful) + 1):
+        # Combinations come in the order of their members: the first that fits is the best.
+        for chosen in combinations(useful, size):
+            if left.issubset(symptom for root in chosen for symptom in root.explains):
+                return needed + list(chosen)
+    return needed
+
+
+def _greedy_set(roots: Sequence[Ranked], symptoms: frozenset[str]) -> list[Ranked]:
+    """Take the root that explains most of what is left, until nothing is."""
+    chosen: list[Ranked] = []
+    left = symptoms
+    while left:
+        best = max(roots, key=lambda root: len(root.explains & left))
+        chosen.append(best)
+        left -= best.explains
+    return chosen

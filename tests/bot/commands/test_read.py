@@ -1,0 +1,85 @@
+from __future__ import annotations
+
+import pytest
+
+from bot.answer import Level
+from bot.commands.read import Input, judged_by, run
+from bot.render import plain
+from engine.catalogue import load_catalogue
+from engine.diagnosis import Engine
+from engine.errors import InputError
+
+XID = b"NVRM: Xid (PCI:0000:1a:00): 79, pid=1234, name=python, GPU has fallen off the bus.\n"
+
+
+@pytest.fixture(scope="module")
+def engine():
+    return Engine(load_catalogue())
+
+
+def exposition(gpu: int, mask: int, clock: int) -> bytes:
+    labels = f'gpu="{gpu}",UUID="GPU-{gpu:08}-0000-4000-8000-000000000000",Hostname="node-9",modelName="NVIDIA H100 80GB HBM3"'
+    readings = {
+        "DCGM_FI_DEV_SM_CLOCK": clock,
+        "DCGM_FI_DEV_CLOCKS_EVENT_REASONS": mask,
+        "DCGM_FI_DEV_GPU_UTIL": 99,
+        "DCGM_FI_DEV_GPU_TEMP": 50,
+        "DCGM_FI_DEV_POWER_USAGE": 220,
+    }
+    return "".join(f"{name}{{{labels}}} {value}\n" for name, value in readings.items()).encode()
+
+
+def test_one_input_gives_the_document_of_the_contract(engine):
+    answer = run([Input("stdin", [XID])], catalogue=engine.catalogue)
+    assert answer.data["schema"] == "gpuwhy/read/1"
+    assert answer.data["causes"][0] == "gpu_off_bus"
+    assert answer.data["findings"][0]["line"] == 1
+    assert answer.level is Level.CRITICAL
+
+
+def test_several_inputs_keep_their_names_and_one_that_fails_does_not_stop_the_rest(engine, tmp_path):
+    log = tmp_path / "kern.log"
+    log.write_bytes(b"nothing here\n" + XID)
+    missing = tmp_path / "missing.log"
+    answer = run(
+        [Input("missing.log", missing), Input("kern.log", log), Input("other", [b"hello\n"])],
+        catalogue=engine.catalogue,
+    )
+    assert [f["file"] for f in answer.data["findings"]] == ["kern.log"]
+    assert answer.data["findings"][0]["line"] == 2
+    assert answer.data["unread_lines"] == 2
+    assert len(answer.errors) == 1
+    assert answer.errors[0].exit_status == 2
+
+
+def test_if_nothing_can_be_read_it_is_an_error(engine, tmp_path):
+    with pytest.raises(InputError):
+        run([Input("missing", tmp_path / "missing")], catalogue=engine.catalogue)
+
+
+def test_exporter_text_is_judged_by_the_rules(engine):
+    text = exposition(0, 136, 345) + exposition(1, 0, 1900)
+    answer = run([Input("metrics", [text])], catalogue=engine.catalogue, diagnose=judged_by(engine))
+    assert answer.data["causes"][0] == "power_brake"
+    assert answer.data["diagnoses"][0]["cause"] == "power_brake"
+    assert "node-9" in plain.render(answer)
+
+
+def test_what_is_not_recognised_is_no_health(engine):
+    answer = run([Input("stdin", [b"lorem ipsum\n" * 3])], catalogue=engine.catalogue)
+    assert answer.level is Level.UNKNOWN
+    assert plain.render(answer).startswith("Nothing recognised: 3 lines of no known kind\n")
+    empty = run([Input("stdin", [])], catalogue=engine.catalogue)
+    assert plain.render(empty).startswith("Nothing recognised: the input is empty\n")
+
+
+def test_benign_causes_stand_after_those_of_other_inputs(engine):
+    from bot.commands.read import Part, answer
+    from engine.model import Read
+
+    reads = [
+        Part("a", Read(("x",), (), ("xid_history",), 0)),
+        Part("b", Read(("x",), (), ("gpu_off_bus",), 0)),
+    ]
+    late = frozenset({"xid_history"})
+    assert answer(reads, late=late).data["causes"] == ["gpu_off_bus", "xid_history"]

@@ -1,0 +1,87 @@
+"""The commands on the real engine, readings from a file."""
+
+from __future__ import annotations
+
+import pytest
+from tests.support import answers
+
+from bot.answer import Level
+from bot.commands import sweep, why
+from bot.render import plain
+from engine.catalogue import load_catalogue
+from engine.diagnosis import Engine
+from engine.errors import UsageError
+from engine.model import Verdict
+from engine.sources.exposition import FileSource
+
+NAMES = {
+    "DCGM_FI_DEV_SM_CLOCK": 1900,
+    "DCGM_FI_DEV_CLOCKS_EVENT_REASONS": 0,
+    "DCGM_FI_DEV_GPU_UTIL": 99,
+    "DCGM_FI_DEV_GPU_TEMP": 55,
+    "DCGM_FI_DEV_POWER_USAGE": 450,
+}
+
+
+@pytest.fixture(scope="module")
+def engine():
+    return Engine(load_catalogue())
+
+
+@pytest.fixture
+def source(tmp_path):
+    lines = []
+    for gpu in range(4):
+        labels = f'gpu="{gpu}",UUID="GPU-{gpu:08}-0000-4000-8000-000000000000",Hostname="node-9",modelName="NVIDIA H100 80GB HBM3"'
+        readings = dict(NAMES)
+        if gpu == 2:
+            readings |= {"DCGM_FI_DEV_CLOCKS_EVENT_REASONS": 136, "DCGM_FI_DEV_SM_CLOCK": 345}
+        lines += [f"{name}{{{labels}}} {value}\n" for name, value in readings.items()]
+    file = tmp_path / "metrics.prom"
+    file.write_text("".join(lines))
+    return FileSource([str(file)])
+
+
+async def test_why_names_the_cause_in_its_first_line(engine, source):
+    answer = await why.run("node-9:2", engine=engine, source=source, at=None, window_s=900)
+    first = plain.render(answer).splitlines()[0]
+    assert "is degraded: " in first
+    assert "(power_brake, critical, " in first
+    assert answer.level is Level.CRITICAL
+    assert answer.data["verdict"] == "degraded"
+
+
+async def test_healthy_says_over_what_and_what_was_not_seen(engine, source):
+    answer = await why.run("node-9:0", engine=engine, source=source, at=None, window_s=900)
+    text = plain.render(answer)
+    assert "node-9:0 is healthy in the samples given, which have no times: none of the " in text
+    assert "could not be checked (not seen: " in text
+    assert "Add to the counters file of dcgm-exporter" in text
+
+
+async def test_a_target_that_is_not_there_is_an_error_or_unknown(engine, source):
+    with pytest.raises(UsageError):
+        await why.run("node-8:0", engine=engine, source=source, at=None, window_s=900)
+
+
+async def test_sweep_finds_the_sick_one(engine, source):
+    answer = await sweep.run(engine=engine, source=source, at=None, window_s=900)
+    assert [i["cause"] for i in answer.data["incidents"]][0] == "power_brake"
+    assert answer.data["checked"]["gpu"] == 4
+
+
+def test_levels_of_a_sweep():
+    assert sweep.answer(answers.SWEEPS["incidents"]).level is Level.CRITICAL
+    assert sweep.answer(answers.SWEEPS["quiet"]).level is Level.CLEAR
+    assert sweep.answer(answers.SWEEPS["empty"]).level is Level.UNKNOWN
+
+
+def test_levels_of_why():
+    def level(verdict, **changes):
+        return why.answer(answers.why(verdict, **changes)).level
+
+    assert level(Verdict.DEGRADED) is Level.CRITICAL
+    assert level(Verdict.DEGRADED, diagnoses=(answers.CAPPED,)) is Level.LOW
+    assert level(Verdict.UNKNOWN, notes=(answers.OLD_XID,)) is Level.UNKNOWN
+    assert level(Verdict.HEALTHY, notes=(answers.OLD_XID,)) is Level.INFO
+    assert level(Verdict.IDLE) is Level.CLEAR

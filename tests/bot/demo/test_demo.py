@@ -1,0 +1,80 @@
+"""The demonstration, with its real Prometheus."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import aiohttp
+import pytest
+
+from bot.commands.demo import SCRIPT, Demo
+from bot.demo.prometheus import serving
+from bot.demo.scraped import SteppingClock, scraping
+from engine.catalogue import load_catalogue
+from engine.diagnosis import Engine
+from engine.errors import SourceError, UsageError
+from engine.samples import Selection
+from engine.simulate.fleet import Fleet
+
+PYTHON = [sys.executable, "-c", "from bot.surfaces.cli.main import main; main()"]
+
+
+async def test_history_is_served_and_everything_is_gone_afterwards():
+    history = ["# TYPE x gauge\n", 'x{a="b"} 7 1764432000.0\n', "# EOF\n"]
+    async with serving(history) as address, aiohttp.ClientSession() as session:
+        query = {"query": "x", "time": "1764432000"}
+        async with session.get(f"{address}/api/v1/query", params=query) as reply:
+            found = await reply.json()
+        assert found["data"]["result"][0]["value"][1] == "7"
+    async with aiohttp.ClientSession() as session:
+        with pytest.raises(aiohttp.ClientError):
+            await session.get(address)
+
+
+async def test_history_that_promtool_refuses_is_one_line():
+    with pytest.raises(SourceError, match="promtool cannot load the history: ") as caught:
+        async with serving(["no metrics at all"]):
+            pass
+    assert "\n" not in caught.value.one_line()
+
+
+def test_the_clock_of_the_scraped_fleet_ends_at_the_moment():
+    clock = SteppingClock(1000.0, 60.0)
+    seen = [clock()]
+    for done in range(1, clock.rounds + 1):
+        clock.step(done, clock.rounds)
+        seen.append(clock())
+    assert seen == [940.0, 955.0, 970.0, 985.0, 1000.0, 1000.0]
+
+
+async def test_the_scraped_fleet_has_the_history_of_its_window():
+    fleet = Fleet(nodes=1, gpus=2)
+    at = fleet.start + 600
+    async with scraping(fleet, at=at, window_s=60.0) as source:
+        batch = await source.select([Selection(("DCGM_FI_DEV_GPU_TEMP",), (), 60.0)], at=at)
+    assert [list(s.ts) for s in batch.series] == [[at - 60 + 15 * k for k in range(5)]] * 2
+
+
+async def test_questions_that_it_does_not_know_say_what_it_does():
+    fleet = Fleet(nodes=1, gpus=1)
+    at = fleet.start + 60
+    async with scraping(fleet, at=at, window_s=60.0) as source:
+        demo = Demo(Engine(load_catalogue()), fleet, source, at, "a test", None)
+        assert (await demo.ask(["why", "node-0:0"])).data["schema"] == "gpuwhy/why/1"
+        assert (await demo.ask(["decode", "xid", "79"])).data["schema"] == "gpuwhy/decode/1"
+        for words in (["frobnicate"], ["why"], ["decode"], []):
+            with pytest.raises(UsageError, match="ask: sweep, why"):
+                await demo.ask(words)
+
+
+def test_the_whole_demonstration_names_every_planted_fault_first():
+    done = subprocess.run([*PYTHON, "demo", "--json"], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    document = json.loads(done.stdout)
+    assert "Prometheus" in document["source"]
+    assert len(document["steps"]) == len(SCRIPT)
+    sweep = document["steps"][0]["answer"]
+    found = {i["entity"]["name"]: i["cause"] for i in reversed(sweep["incidents"])}
+    assert found == {p["entity"]: p["cause"] for p in document["planted"]}

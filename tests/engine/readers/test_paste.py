@@ -1,0 +1,141 @@
+"""Mixed pastes, dirty bytes, and what is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from engine.catalogue import Catalogue, load_catalogue
+from engine.errors import GpuwhyError, InputError
+from engine.model import Read, to_json
+from engine.readers import read
+from engine.readers.text import MAX_LINE
+from tests.support.cases import family
+
+ReadText = Callable[[str], Read]
+XID = b"NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus."
+METRIC = b'DCGM_FI_DEV_GPU_TEMP{gpu="0",UUID="GPU-1"} 63'
+INPUTS = [c.input for name in ("xid_lines", "throttle", "dcgm_metrics") for c in family(name)]
+
+
+def test_kinds_may_be_mixed(catalogue: Catalogue) -> None:
+    paste = b"hello\n# from node-3\n" + XID + b"\n\n" + METRIC + b"\nHW Slowdown : Active\n"
+    answer = read(paste, catalogue)
+    assert answer.kinds == ("xid", "metrics", "nvidia_smi_q", "throttle")
+    assert answer.causes[0] == "gpu_off_bus"
+    assert answer.unread_lines == 1
+
+
+@pytest.mark.parametrize(
+    "paste",
+    [
+        XID + b"\r\n",
+        b"\x1b[33m[  1.0] \x1b[0m\x1b[31mNVRM: \x1b[0m" + XID[6:] + b"\x1b[0m",
+        b"\xef\xbb\xbf" + XID,
+        b"\xff\xfe\xfa caf\xe9 " + b"\n" + XID,
+        XID.decode().encode("utf-16"),
+        b"x" * (MAX_LINE * 3) + b"\n" + XID,
+    ],
+    ids=["crlf", "colours", "mark", "latin-1", "utf-16", "long line"],
+)
+def test_dirty_text_is_read(paste: bytes, catalogue: Catalogue) -> None:
+    if paste.startswith(b"\xff\xfe\xfa"):
+        paste = paste[3:]
+    answer = read(paste, catalogue)
+    assert answer.causes == ("gpu_off_bus",)
+
+
+def test_a_cut_line_is_said(catalogue: Catalogue) -> None:
+    answer = read(b"x" * (MAX_LINE * 3) + b"\n" + XID, catalogue)
+    assert answer.notes == (f"1 lines over {MAX_LINE} bytes were cut: their start was read.",)
+    assert answer.unread_lines == 1
+
+
+@pytest.mark.parametrize(
+    ("paste", "says"),
+    [
+        (b"NVRM: Xid\nab\0cd", "binary: NUL byte in line 2"),
+        (b"\x1f\x8b\x08\x00abc", "gzip-compressed"),
+        (b"\x28\xb5\x2f\xfdabc", "zstd-compressed"),
+    ],
+)
+def test_what_is_no_text_is_refused(paste: bytes, says: str, catalogue: Catalogue) -> None:
+    with pytest.raises(InputError, match=says):
+        read(paste, catalogue)
+
+
+def test_a_file_is_read_and_a_missing_one_named(tmp_path: Path, catalogue: Catalogue) -> None:
+    file = tmp_path / "dmesg"
+    file.write_bytes(XID)
+    assert read(file, catalogue).causes == ("gpu_off_bus",)
+    with pytest.raises(InputError, match="cannot read .*absent: No such file"):
+        read(tmp_path / "absent", catalogue)
+
+
+def test_nothing_is_a_valid_answer(catalogue: Catalogue) -> None:
+    answer = read(b"", catalogue)
+    assert answer.kinds == answer.findings == answer.causes == ()
+    assert read(b"only prose\n\nand more\n", catalogue).unread_lines == 2
+
+
+def test_noise_claims_nothing_and_hides_nothing(catalogue: Catalogue) -> None:
+    noise = b"[1.0] usb 1-1: new high-speed USB device number 4 using xhci_hcd (id 79)\n" * 40_000
+    answer = read([noise, XID + b"\n", noise], catalogue)
+    (finding,) = answer.findings
+    assert finding.line == 40_001
+    assert answer.unread_lines == 80_000
+
+
+@pytest.mark.parametrize("size", [1, 7, 100])
+def test_chunks_may_be_cut_anywhere(size: int, catalogue: Catalogue) -> None:
+    text = "\n".join(INPUTS).encode()
+    chunks = [text[i : i + size] for i in range(0, len(text), size)]
+    assert to_json(read(chunks, catalogue)) == to_json(read(text, catalogue))
+
+
+def test_the_same_text_gives_the_same_answer(catalogue: Catalogue) -> None:
+    text = "\n".join(INPUTS).encode()
+    assert read(text, catalogue) == read(text, catalogue)
+
+
+CATALOGUE = load_catalogue(rules=False)
+LINES = sorted({line for text in INPUTS for line in text.splitlines()})
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.binary(max_size=400))
+def test_any_bytes_give_an_answer_or_a_plain_error(data: bytes) -> None:
+    try:
+        to_json(read(data, CATALOGUE))
+    except GpuwhyError as error:
+        assert "\n" not in error.one_line()
+
+
+@st.composite
+def mutated(draw: st.DrawFn) -> str:
+    """Some lines from the field, each with a piece cut out, doubled or replaced."""
+    lines = draw(st.lists(st.sampled_from(LINES), min_size=1, max_size=6))
+    out = []
+    for line in lines:
+        a = draw(st.integers(0, len(line)))
+        b = draw(st.integers(a, len(line)))
+        middle = draw(st.sampled_from(["", line[a:b] * 2, "0x", "))((", ": ", "999999999", "é"]))
+        out.append(line[:a] + middle + line[b:])
+    return "\n".join(out)
+
+
+@settings(max_examples=300, deadline=None)
+@given(mutated())
+def test_mutated_lines_never_crash_and_never_yield_an_xid_that_is_not_there(text: str) -> None:
+    answer = read(text.encode(), CATALOGUE)
+    to_json(answer)
+    for finding in answer.findings:
+        code = finding.data.get("xid")
+        if code is not None:
+            assert str(code) in text
+        if finding.kind == "sxid":
+            assert str(finding.data["sxid"]) in text
