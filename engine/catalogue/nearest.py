@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from difflib import get_close_matches
 
+_SHORTEST = 3
 _LONGEST = 80
 
 
 def nearest(name: str, known: Iterable[str], count: int = 3) -> tuple[str, ...]:
-    """Return up to ``count`` known names that resemble a name, best first.
+    """Return up to ``count`` known names that a name begins or resembles, best first.
 
     Case, hyphens and spaces do not matter. Ties are broken by the alphabet, so that the answer
     never depends on the order of ``known``.
@@ -20,9 +21,12 @@ def nearest(name: str, known: Iterable[str], count: int = 3) -> tuple[str, ...]:
     by_folded: dict[str, str] = {}
     for candidate in sorted(known, reverse=True):
         by_folded[fold(candidate)] = candidate
+    folded = sorted(by_folded, key=lambda text: (len(text), text))
     wanted = fold(name)[:_LONGEST]
-    found = get_close_matches(wanted, sorted(by_folded), n=count, cutoff=0.65)
-    return tuple(by_folded[folded] for folded in found)
+    begun = [text for text in folded if len(wanted) >= _SHORTEST and text.startswith(wanted)]
+    close = get_close_matches(wanted, sorted(folded), n=count, cutoff=0.65)
+    best = dict.fromkeys((*begun[:count], *close))
+    return tuple(by_folded[text] for text in list(best)[:count])
 
 
 def fold(name: str) -> str:

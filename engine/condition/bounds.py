@@ -12,8 +12,8 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import groupby
 
-from engine.catalogue.types import GpuModel
 from engine.condition.selectors import constant, duration
 from engine.condition.spelled import Scope, Spelled
 from engine.condition.tree import (
@@ -100,17 +100,30 @@ class Numbers(Spelled, ABC):
 
     def _attr(self, name: str, scope: Scope) -> Bound | None:
         """Give every GPU the constant of its model, exact model names before patterns."""
-        models = [model for model in self.catalogue.models if name in model.attrs]
         parts = []
-        for regex_of in (_exact_names, _pattern):
-            by_value: dict[float, list[str]] = {}
-            for model in models:
-                by_value.setdefault(model.attrs[name], []).append(regex_of(model))
-            for value, found in by_value.items():
-                matcher = Matcher(self.profile.model, "=~", "|".join(filter(None, found)))
-                parts.append(f"{self.anchor(scope, matcher)} * {constant(value)}")
+        for regexes in (self._exact_names(name), self._patterns(name)):
+            # `or` keeps what stands first: the order of the models must stay.
+            for value, group in groupby(regexes, key=lambda pair: pair[0]):
+                regex = "|".join(found for _, found in group)
+                anchor = self.anchor(scope, Matcher(self.profile.model, "=~", regex))
+                parts.append(f"{anchor} * {constant(value)}")
         text = f"({f' or on({scope.labels}) '.join(parts)})"
         return Bound(text, text)
+
+    def _patterns(self, attr: str) -> list[tuple[float, str]]:
+        models = self.catalogue.models
+        return [(m.attrs[attr], m.pattern) for m in models if attr in m.attrs and m.pattern]
+
+    def _exact_names(self, attr: str) -> list[tuple[float, str]]:
+        """Return the exact model names that the patterns alone would give another value."""
+        found = []
+        for model in self.catalogue.models:
+            for name in model.match:
+                value = model.attrs.get(attr)
+                first = next((m for m in self.catalogue.models if m.regex.fullmatch(name)), None)
+                if value is not None and (first is None or first.attrs.get(attr) != value):
+                    found.append((value, _SPECIAL.sub(r"\\\g<0>", name)))
+        return found
 
     def _reading(self, node: Reading, scope: Scope) -> Bound | None:
         if node.function == "last":
@@ -300,11 +313,3 @@ class Numbers(Spelled, ABC):
                 return self._never_negative(node.operand)
             case _:
                 return False
-
-
-def _exact_names(model: GpuModel) -> str:
-    return "|".join(_SPECIAL.sub(r"\\\g<0>", name) for name in model.match)
-
-
-def _pattern(model: GpuModel) -> str:
-    return model.pattern

@@ -141,8 +141,7 @@ class Explainer:
             op, truth = f"not {op}", -truth
         says = term.says
         if truth == 0:
-            lacking = ", ".join(dict.fromkeys(missing(leaf, one)))
-            says = f"unknown: {self._subject(leaf)} {self._why_unknown(lacking)}"
+            says = f"cannot tell whether {self.writer.sentence(leaf)}: {self._lack(leaf, one)}"
         if offset_s:
             says = f"{span_of(offset_s)} earlier, {says}"
         start, end = node.span
@@ -155,17 +154,19 @@ class Explainer:
             offset_s=term.offset_s + offset_s,
         )
 
-    def _subject(self, leaf: Truthy) -> str:
-        names = signals_of(leaf)
-        return self.writer.title(names[0]) if names else "the GPU model"
-
-    @staticmethod
-    def _why_unknown(lacking: str) -> str:
-        return (
-            f"cannot be judged, no (or too few) readings of {lacking}"
-            if lacking
-            else ("cannot be judged, it would be divided by zero")
-        )
+    def _lack(self, leaf: Truthy, one: One) -> str:
+        """Say what a leaf lacks to be judged."""
+        lacking = dict.fromkeys(missing(leaf, one))
+        if not lacking:
+            return "it divides by zero"
+        seen = [name for name in lacking if name in one.memo.frame.columns]
+        few = [name for name in seen if not math.isnan(self._newest(name, one))]
+        parts = []
+        if few:
+            parts.append(f"too few samples of {', '.join(few)}")
+        if none := [name for name in lacking if name not in few]:
+            parts.append(f"no reading of {', '.join(none)}")
+        return " and ".join(parts)
 
     def _compare(self, node: Compare, one: One) -> Term:
         main, other, op = node.left, node.right, node.op

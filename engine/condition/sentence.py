@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from engine.catalogue.types import Catalogue
 from engine.condition.tree import (
+    MIRRORED,
     Absolute,
     Age,
     And,
@@ -49,6 +50,8 @@ _FUNCTIONS = {
 }
 _ARITHMETIC = {"+": "plus", "-": "minus", "*": "times"}
 _UPPER = frozenset({"tdp", "sm", "hbm", "ecc", "fp8", "fp16", "fp32", "fp64", "bf16", "pcie"})
+# Names, which keep their capital inside a sentence.
+_NAMES = frozenset({"Xid", "Sxid"})
 _ENDINGS = ("_mhz", "_tflops", "_gib", "_gbps", "_w", "_c")
 
 
@@ -62,7 +65,7 @@ class Writer:
         """Return a signal's title as it stands inside a sentence."""
         title = self.catalogue.signals[signal].title
         first = title.split(" ", 1)[0]
-        plain = first[1:].islower() or len(first) == 1
+        plain = first not in _NAMES and (first[1:].islower() or len(first) == 1)
         return title[0].lower() + title[1:] if plain else title
 
     def sentence(self, node: Truthy) -> str:
@@ -87,8 +90,10 @@ class Writer:
 
     def _compare(self, node: Compare) -> str:
         unit = unit_of(node.left, self.catalogue) or unit_of(node.right, self.catalogue)
-        left, right = self.phrase(node.left, unit), self.phrase(node.right, unit)
-        return f"{left} is {COMPARED[node.op]} {right}"
+        left, right, op = node.left, node.right, node.op
+        if isinstance(left, Number):
+            left, right, op = right, left, MIRRORED[op]
+        return f"{self.phrase(left, unit)} is {COMPARED[op]} {self.phrase(right, unit)}"
 
     def _leaf(self, node: Truthy, *, negated: bool) -> str:
         match node:
@@ -131,8 +136,10 @@ class Writer:
                 return self._binary(node, unit)
             case Negative():
                 return f"minus {self.phrase(node.operand, unit)}"
+            case Absolute(operand=Binary(op="-", left=left, right=right)):
+                return f"the distance of {self.phrase(left, unit)} from {self.phrase(right, unit)}"
             case Absolute():
-                return f"the amount of {self.phrase(node.operand, unit)}"
+                return f"the absolute value of {self.phrase(node.operand, unit)}"
             case Coalesce(options=options):
                 return f"({', or else '.join(self.phrase(o, unit) for o in options)})"
             case Peers(function=function):
@@ -159,17 +166,21 @@ class Writer:
         if node.op == "/" and not isinstance(node.right, Number):
             return f"the ratio of {self.phrase(node.left)} to {self.phrase(node.right)}"
         if node.op in "*/":
-            factor, other = (
-                (node.left, node.right)
-                if isinstance(node.left, Number)
-                else (node.right, node.left)
-            )
-            if node.op == "*" and isinstance(factor, Number) and 0 < factor.value < 1:
-                return f"{digits(factor.value * 100)} % of {self.phrase(other, unit)}"
-            word = _ARITHMETIC.get(node.op, "divided by")
-            return f"{self.phrase(node.left)} {word} {self.phrase(node.right)}"
+            return self._scaled(node, unit)
         left, right = self.phrase(node.left, unit), self.phrase(node.right, unit)
         return f"{left} {_ARITHMETIC[node.op]} {right}"
+
+    def _scaled(self, node: Binary, unit: str) -> str:
+        left, right = node.left, node.right
+        if isinstance(right, Number) and unit_of(left, self.catalogue) in {"ns", "ns/s"}:
+            # Only brings nanoseconds to seconds, which the unit of the threshold says.
+            return self.phrase(left)
+        if isinstance(right, Number):
+            left, right = right, left
+        if node.op == "*" and isinstance(left, Number) and 0 < left.value < 1:
+            return f"{digits(left.value * 100)} % of {self.phrase(right, unit)}"
+        word = _ARITHMETIC.get(node.op, "divided by")
+        return f"{self.phrase(node.left)} {word} {self.phrase(node.right)}"
 
 
 def codes_in_words(codes: frozenset[int]) -> str:

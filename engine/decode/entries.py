@@ -11,7 +11,7 @@ Entry = Mapping[str, Any]
 
 # Where an entry keeps what an item has a field for; everything else that it says goes to ``extra``.
 _MAPPED = frozenset(
-    ("id", "title", "meaning", "class", "severity", "action", "bit", "unit", "errata", "source")
+    ("id", "title", "meaning", "class", "severity", "action", "bit", "errata", "source")
 )
 
 _ERRATUM = (("Claim", "claim"), ("Right", "right"), ("Why", "why"))
@@ -32,13 +32,16 @@ def candidate(
 
 
 def entry_item(kind: str, entry: Entry) -> Item:
-    """Return one entry as a decoded item; a DCGM field goes by its macro, all else by its title."""
+    """Return one entry as a decoded item.
+
+    A DCGM field goes by its macro and has a unit; all else goes by its title. (The ``unit`` of an
+    SXid is a part of the switch and stays in ``extra``.)
+    """
     extra = {key: value for key, value in entry.items() if key not in _MAPPED and value is not None}
+    name, unit = entry["title"], None
     if kind == "dcgm_field":
-        name = extra.pop("name", entry["title"])
+        name, unit = extra.pop("name"), extra.pop("unit", None)
         extra["title"] = entry["title"]
-    else:
-        name = entry["title"]
     return Item(
         id=str(entry["id"]),
         name=name,
@@ -47,7 +50,7 @@ def entry_item(kind: str, entry: Entry) -> Item:
         severity=entry.get("severity"),
         action=entry.get("action"),
         bit=entry.get("bit"),
-        unit=entry.get("unit"),
+        unit=unit,
         extra=extra or None,
     )
 

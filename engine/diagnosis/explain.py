@@ -77,9 +77,7 @@ def unknowns(
         _unknown(judge, seen, i, signal, tuple(sorted(causes)))
         for signal, causes in blocked.items()
     ]
-    return tuple(
-        sorted(entries, key=lambda u: (u.needs not in core, -len(u.blocks), u.needs))
-    )
+    return tuple(sorted(entries, key=lambda u: (u.needs not in core, -len(u.blocks), u.needs)))
 
 
 def _unknown(
@@ -139,9 +137,7 @@ def _unknown(
     )
 
 
-def blind(
-    judge: Judge, seen: Observation, i: int, fired: Sequence[Fired]
-) -> tuple[Unknown, ...]:
+def blind(judge: Judge, seen: Observation, i: int, fired: Sequence[Fired]) -> tuple[Unknown, ...]:
     """Return an entry for every blind cause that fired: it says why nothing can be told."""
     out = []
     for one in fired:
@@ -149,9 +145,7 @@ def blind(
         symptoms = [s for s in rule.explains if s in seen.truth and seen.truth[s][i] == 1]
         for pattern in rule.patterns:
             symptoms += [s for s in pattern.all + pattern.any if s in seen.truth]
-        signals = [
-            s for name in symptoms for s in sorted(judge.observer.conditions[name].signals)
-        ]
+        signals = [s for name in symptoms for s in sorted(judge.observer.conditions[name].signals)]
         steps = [step.command or step.do for step in rule.next]
         out.append(
             Unknown(

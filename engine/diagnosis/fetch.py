@@ -62,9 +62,7 @@ class Fetcher:
         self.window_s = observer.window_s
         self.names = _names(catalogue, observer)
 
-    async def ask(
-        self, source: Source, got: Fetched, selections: Sequence[Selection]
-    ) -> Batch:
+    async def ask(self, source: Source, got: Fetched, selections: Sequence[Selection]) -> Batch:
         """Send one wave and add what came to what is there."""
         batch = await source.select(selections, at=got.at)
         got.waves += 1
@@ -155,9 +153,7 @@ class Fetcher:
 
     def core_names(self) -> tuple[str, ...]:
         """Return the metric names that every GPU exporter has some of."""
-        return tuple(
-            s.name for name in ALWAYS[:-1] for s in self.catalogue.signals[name].spellings
-        )
+        return tuple(s.name for name in ALWAYS[:-1] for s in self.catalogue.signals[name].spellings)
 
 
 def host_matchers(host: str) -> list[tuple[Matcher, ...]]:
@@ -202,7 +198,9 @@ def _cluster(target: Target) -> tuple[Matcher, ...]:
 
 
 def _names(catalogue: Catalogue, observer: Observer) -> Names:
-    wanted = set(observer.signals) | set(ALWAYS) | {s.id for s in catalogue.signals.values() if s.core}
+    wanted = (
+        set(observer.signals) | set(ALWAYS) | {s.id for s in catalogue.signals.values() if s.core}
+    )
     signals = [s for name, s in sorted(catalogue.signals.items()) if name in wanted]
     siblings = set(observer.sibling_signals)
 

@@ -105,9 +105,7 @@ class Judge:
             coverage=self._coverage(states, i, fired_ids),
         )
 
-    def _infer(
-        self, seen: Observation, i: int, states: Mapping[str, Trits]
-    ) -> Sequence[Derived]:
+    def _infer(self, seen: Observation, i: int, states: Mapping[str, Trits]) -> Sequence[Derived]:
         if all(state[i] != 1 for state in states.values()):
             return ()  # no pattern's own symptoms hold, so nothing can be derived either
         return self.inferrer.infer(seen.words(i, self._asked))
@@ -115,9 +113,7 @@ class Judge:
     def _fired(self, derived: Derived, seen: Observation, i: int) -> Fired:
         rule = self.causes[derived.cause]
         held = [rule.patterns[k] for k in derived.patterns]
-        confidence = min(
-            (self._confidence(p, seen, i) for p in held), key=_ORDER.index
-        )
+        confidence = min((self._confidence(p, seen, i) for p in held), key=_ORDER.index)
         true = {s for s in rule.explains if s in seen.truth and seen.truth[s][i] == 1}
         for pattern in held:
             true |= {
@@ -187,9 +183,7 @@ class Judge:
             return self.observer.since(seen.frame, i, symptom)
         return None
 
-    def _coverage(
-        self, states: Mapping[str, Trits], i: int, fired: set[str]
-    ) -> Coverage:
+    def _coverage(self, states: Mapping[str, Trits], i: int, fired: set[str]) -> Coverage:
         causes = [c for c in self.causes if self.causes[c].class_ is not Class.BLIND]
         unseen = sum(1 for c in causes if states[c][i] == 0 and c not in fired)
         return Coverage(

@@ -84,7 +84,9 @@ def _no_such(target: Target, known: list[object]) -> UsageError:
         gpus = sorted({p.gpu for p in places if p.host == target.host and p.gpu is not None})
         return UsageError(
             f"no GPU {target.gpu} on {target.host}",
-            hint=f"it has GPU {', '.join(map(str, gpus[:64]))}" if gpus else "it names no GPU index",
+            hint=f"it has GPU {', '.join(map(str, gpus[:64]))}"
+            if gpus
+            else "it names no GPU index",
             code="no_such_target",
         )
     if target.host:

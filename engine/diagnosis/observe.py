@@ -119,9 +119,7 @@ def _sample_counts(frame: Frame) -> dict[str, npt.NDArray[np.int64]]:
     return {name: np.diff(column.offsets) for name, column in frame.columns.items()}
 
 
-def _thin(
-    condition: Condition, counts: Mapping[str, npt.NDArray[np.int64]], n: int
-) -> Bools:
+def _thin(condition: Condition, counts: Mapping[str, npt.NDArray[np.int64]], n: int) -> Bools:
     """Return for which entities all readings of a condition are single samples."""
     most = np.zeros(n, dtype=np.int64)
     for signal in condition.signals:

@@ -36,9 +36,7 @@ class RuleTestResult:
     message: str
 
 
-def run_rule_tests(
-    catalogue: Catalogue, ids: Iterable[str] | None = None
-) -> list[RuleTestResult]:
+def run_rule_tests(catalogue: Catalogue, ids: Iterable[str] | None = None) -> list[RuleTestResult]:
     """Run the tests of all rules, or of some.
 
     Raises:

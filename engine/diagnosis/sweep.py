@@ -50,8 +50,7 @@ async def sweep(
         seen = engine.judge.observe(readings.frame)
         states = engine.judge.states(seen)
         answers += [
-            engine.judge.judge(seen, i, states, unknowns=i == 0)
-            for i in range(len(readings.frame))
+            engine.judge.judge(seen, i, states, unknowns=i == 0) for i in range(len(readings.frame))
         ]
         warnings += [w for w in got.warnings + readings.warnings if w not in warnings]
     return _result(engine, answers, moment, window_s, queries, waves, warnings)

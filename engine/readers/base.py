@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
 from engine.catalogue.types import Catalogue
 from engine.model import Diagnosis, Finding, Unknown, Why
@@ -35,6 +35,11 @@ class Result:
     notes: list[str] = field(default_factory=list)
     diagnoses: list[Diagnosis] = field(default_factory=list)
     unknown: list[Unknown] = field(default_factory=list)
+
+
+def errata_of(entry: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return what people are told wrongly about an entry, each with what holds instead."""
+    return tuple(f"{e['claim']} In fact: {e['right']}" for e in entry.get("errata", ()))
 
 
 class Reader(Protocol):

@@ -1,35 +1,28 @@
 """Which kernel event explains the others: the root, and what follows from it.
 
 Time order alone misleads: the removal of channels (Xid 45) can be printed before its reason. The
-table says which code follows from which; it is read backwards, from an event to its reason.
-Sources: NVIDIA Xid catalog and GPU memory error guide, NVIDIA open-gpu-kernel-modules, the Delta
+knowledge says which code follows from which; it is read backwards, from an event to its reason.
+Sources of what is added here: NVIDIA Xid catalog and GPU memory error guide, NVIDIA open-gpu-kernel-modules, the Delta
 study (arXiv 2503.11901) for 122 and 31, public logs for the others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from engine.readers.bursts import Burst, SxidBurst, XidBurst
 
-# Code: codes it follows from on the same GPU, the most telling first.
-REASONS: dict[int, tuple[int, ...]] = {
-    31: (122, 13),
-    43: (13, 31, 48, 94, 95, 137, 109),
-    48: (62, 144, 146),
-    63: (48, 171, 94, 95),
-    64: (48, 171, 95),
-    74: (79,),
-    94: (48, 171, 172, 144, 145, 146, 137),
-    95: (48, 171, 172, 144, 145, 146),
-    109: (13,),
-    119: (79, 120),
-    120: (119,),
-    140: (120,),
+# Added to the knowledge's table (``xid_follow_on``): code, and what it may follow from on one GPU.
+# 137 before 94: a refused peer access that is contained to the process. The others repeat, for
+# narrower codes, what the table says of 48 and 149.
+_MORE_REASONS: dict[int, tuple[int, ...]] = {
+    43: (48, 94, 95, 137, 109),
+    94: (171, 172, 144, 145, 146, 137),
+    95: (171, 172, 144, 145, 146),
     145: (149,),
-    171: (48, 62),
-    172: (48,),
 }
+# Their reason is whatever else the GPU reports, the worst of it: no table is needed.
+_FOLLOW_ANYTHING = frozenset({45, 154})
 # Reasons of these may be printed before or after; whichever came first is the reason.
 _EITHER_ORDER = frozenset({frozenset({119, 120})})
 # Code: codes on another GPU of the machine that it follows from (a dead end of a link).
@@ -53,13 +46,19 @@ _SXID_TO_45 = frozenset({11004, 12028})
 Weigh = Callable[[Burst], int]
 
 
-def link(xids: Sequence[XidBurst], sxids: Sequence[SxidBurst], weigh: Weigh) -> list[Burst]:
+def link(
+    xids: Sequence[XidBurst],
+    sxids: Sequence[SxidBurst],
+    weigh: Weigh,
+    reasons: Mapping[int, tuple[int, ...]],
+) -> list[Burst]:
     """Set each burst's ``parent`` and return all bursts: each root before what follows from it.
 
     Args:
         xids: bursts of Xids.
         sxids: bursts of SXids.
         weigh: severity of a burst, 0 the worst.
+        reasons: which Xids may have come before an Xid on the same GPU.
     """
     near: dict[tuple[object, int], XidBurst] = {}
     far: dict[tuple[object, int], list[XidBurst]] = {}
@@ -68,7 +67,7 @@ def link(xids: Sequence[XidBurst], sxids: Sequence[SxidBurst], weigh: Weigh) -> 
         far.setdefault((burst.first.host, burst.code), []).append(burst)
     worst = _worst_of_each_gpu(xids, weigh)
     for burst in xids:
-        _adopt(burst, _reason(burst, near, far, sxids) or _any_reason(burst, worst))
+        _adopt(burst, _reason(burst, near, far, sxids, reasons) or _any_reason(burst, worst))
     for switch in sxids:
         if switch.code in LINK_LOST_SXIDS:
             _adopt(switch, next(iter(far.get((switch.first.host, 79), ())), None))
@@ -87,9 +86,12 @@ def _reason(
     near: dict[tuple[object, int], XidBurst],
     far: dict[tuple[object, int], list[XidBurst]],
     sxids: Iterable[SxidBurst],
+    reasons: Mapping[int, tuple[int, ...]],
 ) -> Burst | None:
-    named = [c for c in burst.caused_by if c != burst.code]
-    for code in (*named, *REASONS.get(burst.code, ())):
+    codes = [c for c in burst.caused_by if c != burst.code]
+    if burst.code not in _FOLLOW_ANYTHING:
+        codes += [*reasons.get(burst.code, ()), *_MORE_REASONS.get(burst.code, ())]
+    for code in codes:
         found = near.get((burst.gpu, code))
         if found and not _wrong_order(found, burst) and _plausible(found, burst):
             return found
@@ -128,7 +130,7 @@ def _worst_of_each_gpu(xids: Iterable[XidBurst], weigh: Weigh) -> dict[object, X
 
 def _any_reason(burst: XidBurst, worst: dict[object, XidBurst]) -> XidBurst | None:
     """Removed channels and recovery actions follow from whatever else the GPU reports."""
-    if burst.code not in (45, 154):
+    if burst.code not in _FOLLOW_ANYTHING:
         return None
     return worst.get(burst.gpu)
 

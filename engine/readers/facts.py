@@ -52,6 +52,25 @@ class Facts:
         entry = self._entries.get("nvlink5_reasons", {}).get(str(code))
         return None if entry is None else str(entry["meaning"])
 
+    def bucket(self, name: str) -> str:
+        """Return what one of NVIDIA's bucket names asks for; empty if it is not known."""
+        entry = self._entries.get("xid_buckets", {}).get(name)
+        return "" if entry is None else str(entry["meaning"]).strip()
+
+    def recovery(self, code: int | None) -> str:
+        """Return what a recovery action of Xid 154 asks for; empty if it is not known."""
+        entry = self._entries.get("xid154_actions", {}).get(str(code))
+        return "" if entry is None else str(entry["meaning"]).strip()
+
+    @cached_property
+    def reasons(self) -> Mapping[int, tuple[int, ...]]:
+        """Which Xids may have come before an Xid, in the order of the knowledge."""
+        found: dict[int, list[int]] = {}
+        for entry in self._entries.get("xid_follow_on", {}).values():
+            for code in entry["then"]:
+                found.setdefault(int(code), []).append(int(entry["first"]))
+        return {code: tuple(firsts) for code, firsts in found.items()}
+
     def register_readings(self, register: int, bits: list[int]) -> list[str]:
         """Return what the set bits of an Xid 74 register mean, in the order of the table."""
         return [

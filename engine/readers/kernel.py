@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from engine.model import Entity, Finding, Kind
 from engine.readers import nvlink5
-from engine.readers.base import Context, Result
+from engine.readers.base import Context, Result, errata_of
 from engine.readers.bursts import Burst, Gathering, SxidBurst, XidBurst
 from engine.readers.chain import ECHOES, link
 from engine.readers.facts import Facts
@@ -80,7 +80,10 @@ class KernelReader:
         self._add_named()
         facts = self._facts
         bursts = link(
-            list(self._events.xids.values()), list(self._events.sxids.values()), facts.weigh
+            list(self._events.xids.values()),
+            list(self._events.sxids.values()),
+            facts.weigh,
+            facts.reasons,
         )
         if not bursts:
             return Result()
@@ -138,7 +141,7 @@ class KernelReader:
             entry = self._facts.sxid(burst.code)
             if burst.parent is not None or entry is None:
                 return None
-            return entry.get("taxonomy") or "nvswitch_fault"
+            return entry.get("taxonomy")
         if burst.parent is not None and burst.code not in SAME_ERROR:
             return None
         if burst.code == 154:
@@ -164,7 +167,7 @@ class KernelReader:
             line=burst.line,
             cause=self._cause(burst),
             data=self._xid_data(burst),
-            errata=_errata(entry),
+            errata=errata_of(entry),
             sources=tuple(entry.get("source", ())),
         )
 
@@ -213,7 +216,7 @@ class KernelReader:
             line=burst.line,
             cause=self._cause(burst),
             data=_sxid_data(burst, entry),
-            errata=_errata(entry),
+            errata=errata_of(entry),
             sources=tuple(entry.get("source", ())),
         )
 
@@ -251,8 +254,3 @@ def _sxid_data(burst: SxidBurst, entry: Any) -> dict[str, Any]:
         data["resolution"] = entry["resolution"]
     data["count"] = burst.count
     return data
-
-
-def _errata(entry: Any) -> tuple[str, ...]:
-    found: Sequence[Any] = entry.get("errata", ())
-    return tuple(f"{e['claim']} {e['right']}" for e in found)

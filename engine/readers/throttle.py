@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from engine.catalogue.types import Catalogue
 from engine.model import Entity, Finding, Severity
+from engine.readers.base import errata_of
 from engine.units import number
 
 # Causes that a bit proves by itself, worst first, and how bad each is.
@@ -115,9 +116,7 @@ def throttle_finding(
         line=line,
         cause=cause,
         data=data | around.data(),
-        errata=tuple(
-            f"{e['claim']} {e['right']}" for r in reasons for e in entries[r].get("errata", ())
-        ),
+        errata=tuple(e for r in reasons for e in errata_of(entries[r])),
         sources=tuple(dict.fromkeys(s for r in reasons for s in entries[r]["source"])),
     )
 

@@ -10,46 +10,20 @@ from engine.readers.facts import Facts
 from engine.readers.xid_message import in_memory
 from engine.readers.xid_names import label, reference
 
-# NVIDIA's resolution buckets, as what a person does. Those of workflows stand in the entries.
-RESOLUTIONS = {
+# NVIDIA's most usual resolutions, as what a person does with the GPU; for the others the knowledge's
+# own words serve.
+_RESOLUTIONS = {
     "RESTART_APP": "Restart the application; this code alone asks for no GPU reset and no RMA.",
     "IGNORE": "No immediate action is needed on the GPU; keep the record.",
     "RESET_GPU": "Drain the GPU and reset it.",
     "RESTART_BM": (
         "Restart the machine, best with a power cycle; a GPU reset from the host is not enough."
     ),
-    "RESTART_VM": "Restart the virtual machine that holds the GPU.",
-    "CHECK_MECHANICALS": "Inspect seating, power leads and connectors, then test.",
     "CHECK_UVM": "Reset the GPU if UVM or vGPU is in use; otherwise no action is needed.",
-    "UPDATE_SWFW": "Bring driver, firmware and guest software to a supported combination.",
-    "CONTACT_SUPPORT": "No step of your own is published: keep the logs, open a support case.",
     "XID_154_EVAL": "Obey the Xid 154 printed with it; if there is none, restart the application.",
 }
-INVESTIGATIONS = {
-    "CONTACT_SUPPORT": "Contact support if it comes back.",
-    "CHECK_APP/CUDA": "Look for the fault in the program, its CUDA stack or the driver.",
-    "CHECK_MECHANICALS": "Inspect seating, power leads and connectors.",
-    "INVESTIGATE_SW": "Look in the driver and the application's software.",
-    "INVESTIGATE_SW_USER": "Find the person or program whose command caused it.",
-    "INVESTIGATE_SW_USER_LINK_SI": (
-        "Find the person or program whose command caused it, and check the link's signal quality."
-    ),
-    "INVESTIGATE_LINK_SI": "Check the link's signal integrity and mechanical fit.",
-    "INVESTIGATE_LINK_SI_AND_CABLES": (
-        "Check the link's signal integrity, and its cables where it has any."
-    ),
-    "INVESTIGATE_PEER_DEVICE": (
-        "Look at the peer device at the far end of the link first: it caused this."
-    ),
-    "INVESTIGATE_HOST": "Look at the host: node, power and reset events at that time.",
-    "SYMPATHETIC_REPORT_SOLO": "It normally follows another error; report it only when alone.",
-    "CHECK_NVLINK_FAILURE_FLOW": (
-        "If a link of the partition went down in the 30 s before, that is the cause; else report "
-        "it."
-    ),
-    "REPORT_ISSUE": "It should not happen: report it to support.",
-    "XID_137_FLOW": "Debug the application as an illegal peer access.",
-}
+# Buckets that only point at a table or at other Xids, which the findings have looked up already.
+_POINTERS = ("WORKFLOW_", "XID_154", "IGNORE", "Solo")
 # The step of a resolution, and what is left to say where an entry names that step itself.
 _VERBS = {"RESTART_APP": "restart", "RESET_GPU": "reset", "RESTART_BM": "power-cycle"}
 _REMAINS = {
@@ -68,6 +42,7 @@ _BY_154 = (
     "Look for the Xid 154 on this GPU and obey it; a Fatal line calls for a GPU reset, a non-fatal "
     "one usually for a restart of the application at most."
 )
+_OBEY = 'Obey the action that the message names after "to".'
 _UNKNOWN = (
     "Keep the kernel log (dmesg) around the line, note the driver version, run "
     "nvidia-bug-report.sh and ask NVIDIA support what this driver means by the code."
@@ -86,18 +61,18 @@ def xid_action(burst: XidBurst, facts: Facts, beside: Mapping[int, XidBurst]) ->
     if entry is None:
         return _UNKNOWN
     if burst.code == 154:
-        return _obey(burst)
+        return facts.recovery(burst.detail.get("recovery_code")) or _OBEY
     if burst.parent is not None and burst.code in (43, 45, 74, 119, 120):
         return f"Act on {reference(burst.parent)}; {label(burst)} itself calls for nothing."
     if burst.code == 63 and burst.parent is not None:
         return f"It takes effect at the next GPU reset; {reference(burst.parent)} decides when."
     row = burst.detail.get("table_row")
     if row is not None:
-        parts = [RESOLUTIONS.get(row["resolution"], ""), _investigate(row["investigate"])]
+        parts = [_resolve(row["resolution"], facts), _investigate(row["investigate"], facts)]
     elif "unit" in burst.detail:
         parts = [_BY_154]
     else:
-        parts = _by_entry(burst, entry)
+        parts = _by_entry(burst, entry, facts)
     parts += _extra(burst, entry.get("class"), beside)
     recovery = beside.get(154)
     if recovery is not None and "recovery_action" in recovery.detail:
@@ -108,27 +83,35 @@ def xid_action(burst: XidBurst, facts: Facts, beside: Mapping[int, XidBurst]) ->
     return " ".join(part for part in parts if part)
 
 
-def _by_entry(burst: XidBurst, entry: Mapping[str, Any]) -> list[str]:
+def _by_entry(burst: XidBurst, entry: Mapping[str, Any], facts: Facts) -> list[str]:
     d, action = burst.detail, str(entry["action"])
     if d.get("rst"):
-        parts = [RESOLUTIONS["RESET_GPU"], action]
+        parts = [_RESOLUTIONS["RESET_GPU"], action]
     elif burst.code == 94 and d.get("drain_rst"):
         parts = ["Restart the affected application; drain the GPU at the next window and reset it."]
     elif burst.code == 94 and "rst" in d and not in_memory(burst):
         parts = ["Restart the affected application; the others go on, the GPU stays in service."]
     else:
         # The entry's own words come first where they name the same step.
-        lead = RESOLUTIONS.get(str(entry.get("resolution")), "")
+        lead = _resolve(entry.get("resolution"), facts)
         verb = _VERBS.get(str(entry.get("resolution")))
         named = verb is not None and verb in action.lower()
         parts = [action, _REMAINS.get(verb or "", "")] if named else [lead, action]
-    return [*parts, _investigate(entry.get("investigate"))]
+    return [*parts, _investigate(entry.get("investigate"), facts)]
 
 
-def _investigate(bucket: str | None) -> str:
-    if not bucket:
+def _resolve(bucket: str | None, facts: Facts) -> str:
+    if not bucket or (bucket not in _RESOLUTIONS and bucket.startswith(_POINTERS)):
         return ""
-    return INVESTIGATIONS.get(bucket.split(" ")[0], "")
+    return _RESOLUTIONS.get(bucket) or facts.bucket(bucket)
+
+
+def _investigate(bucket: str | None, facts: Facts) -> str:
+    if not bucket or bucket.startswith(_POINTERS):
+        return ""
+    if bucket == "CONTACT_SUPPORT":
+        return "Contact support if it comes back."
+    return facts.bucket(bucket.split(" ")[0])
 
 
 def _extra(burst: XidBurst, class_: str | None, beside: Mapping[int, XidBurst]) -> list[str]:
@@ -166,16 +149,3 @@ def _memory_verdict(beside: Mapping[int, XidBurst]) -> list[str]:
     }
     found = [f"Xid {code} beside it: {text}." for code, text in means.items() if code in beside]
     return found if {63, 64, 94, 95} & set(beside) else [*found, _MEMORY_COMPANIONS]
-
-
-def _obey(burst: XidBurst) -> str:
-    code = burst.detail.get("recovery_code")
-    steps = {
-        0: "Nothing: the driver has withdrawn its request.",
-        1: "Take all work off this GPU and reset it now.",
-        2: "Drain the node and reboot it.",
-        3: "Drain the jobs that use peer access over NVLink on this GPU.",
-        4: "Drain this GPU, then reset it.",
-        5: "Recover the IMEX domain (restart its service on the nodes of the domain).",
-    }
-    return steps.get(-1 if code is None else code, 'Obey the action named after "to".')

@@ -27,13 +27,6 @@ _UNITS = {
     "CTXSW": "the context switch unit",
     "PCIE": "the PCIe egress",
 }
-_RECOVERY_MEANS = {
-    1: "a GPU reset now, before any work can go on",
-    2: "a reboot of the node",
-    3: "draining the work that uses peer access over NVLink",
-    4: "draining the work, then a GPU reset; running work may end first",
-    5: "recovery of the IMEX domain",
-}
 _EXPECT = {
     "xid_48": "Xid 48",
     "poison_or_xid_94": "poison or Xid 94",
@@ -179,10 +172,8 @@ def _recovery(burst: XidBurst, _facts: Facts) -> list[str]:
     if d["recovery_code"] == 0:
         before = d["recovery_action_before"]
         return [f"The driver withdrew its request (before: {before}): a recovery, not a fault."]
-    means = _RECOVERY_MEANS.get(d["recovery_code"])
     change = f"{d['recovery_action']} (before: {d['recovery_action_before']})"
-    meaning = f", which means {means}" if means else ""
-    parts = [f"{where(burst)} now asks for {change}{meaning}."]
+    parts = [f"{where(burst)} now asks for {change}."]
     if d["recovery_code"] in (1, 4):
         parts.append(
             "The codes are no ranking: 0x1 (GPU reset) is stronger than 0x4 (drain first)."

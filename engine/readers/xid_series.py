@@ -28,7 +28,7 @@ def xid_counts(collected: Collected, catalogue: Catalogue) -> Iterator[Finding]:
         burst = XidBurst(event, event, count=int(series.last))
         found.setdefault((series.place.key, event.xid), (burst, series))
     series_of = {id(burst): series for burst, series in found.values()}
-    ordered = link([burst for burst, _ in found.values()], [], facts.weigh)
+    ordered = link([burst for burst, _ in found.values()], [], facts.weigh, facts.reasons)
     primary = ordered[0].code if len(ordered) > 1 else None
     for burst in (b for b in ordered if isinstance(b, XidBurst)):
         finding = _count(burst, series_of[id(burst)], facts)

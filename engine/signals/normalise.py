@@ -198,9 +198,7 @@ def _percent_exporters(pieces: Mapping[str, list[_Piece]], catalogue: Catalogue)
     return sorted(found)
 
 
-def _fill(
-    frame: Frame, signal: Signal, group: list[_Piece], percent: frozenset[str]
-) -> None:
+def _fill(frame: Frame, signal: Signal, group: list[_Piece], percent: frozenset[str]) -> None:
     """Merge the series of one signal into a column of the frame, recording what was dropped."""
     lengths = np.array([p.series.values.size for p in group], dtype=np.int64)
     values = np.concatenate([p.series.values for p in group])
@@ -284,9 +282,7 @@ def _origin(piece: _Piece, scale: float) -> Origin:
     return Origin(piece.series.name, tuple(matchers), scale)
 
 
-def _derive(
-    frame: Frame, pieces: Mapping[str, list[_Piece]], groups: list[list[Place]]
-) -> None:
+def _derive(frame: Frame, pieces: Mapping[str, list[_Piece]], groups: list[list[Place]]) -> None:
     """Add the signals that no exporter has: how many pods and MIG instances a GPU carries."""
     newest = _newest(pieces, len(frame))
     pods = np.full(len(frame), np.nan)

@@ -81,7 +81,9 @@ def test_spans(text, seconds):
     assert parse_span(text) == pytest.approx(seconds)
 
 
-@pytest.mark.parametrize("text", ["", "15", "m", "-5m", "0s", "1y", "15m!", "1h -5m", "9999999999w"])
+@pytest.mark.parametrize(
+    "text", ["", "15", "m", "-5m", "0s", "1y", "15m!", "1h -5m", "9999999999w"]
+)
 def test_what_is_no_span_is_refused(text):
     with pytest.raises(UsageError):
         parse_span(text)

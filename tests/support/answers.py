@@ -89,12 +89,18 @@ BRAKE = Diagnosis(
     against=(COOL,),
     effects=(Effect("straggler", JOB, (Effect("collective_wait", JOB),)),),
     alternatives=(
-        Alternative("thermal_slowdown_hw", "the hw_thermal bit", "nvidia-smi -i 5 -q -d PERFORMANCE"),
+        Alternative(
+            "thermal_slowdown_hw", "the hw_thermal bit", "nvidia-smi -i 5 -q -d PERFORMANCE"
+        ),
         Alternative("platform_power_cap", "all GPUs of the node are braked at once"),
     ),
     next=(
         Step("read the clock event reasons", "nvidia-smi -i 5 -q -d PERFORMANCE"),
-        Step("drain the node and check PSU and power cabling", "kubectl drain node-3", risk="disrupts"),
+        Step(
+            "drain the node and check PSU and power cabling",
+            "kubectl drain node-3",
+            risk="disrupts",
+        ),
     ),
     since=AT - 600,
     rule="power_brake@3",
@@ -206,7 +212,9 @@ DECODES = {
     "mask": Decode(
         "72",
         (
-            Candidate("throttle", 72, (HW_SLOWDOWN, HW_THERMAL), 0, ("A hand-out says 0x4.",), ("NVML",)),
+            Candidate(
+                "throttle", 72, (HW_SLOWDOWN, HW_THERMAL), 0, ("A hand-out says 0x4.",), ("NVML",)
+            ),
             Candidate("xid", 72, (XID_72,)),
         ),
     ),

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from tests.support import answers, golden
 
 from bot.answer import Answer
 from bot.commands import decode, read, sweep, why
 from bot.render import json, plain, terminal
+from tests.support import answers, golden
 
 CORE = frozenset({"gpu_util", "sm_clock", "gpu_temp", "power_usage"})
 ANSWERS: dict[str, Answer] = {
@@ -15,8 +15,7 @@ ANSWERS: dict[str, Answer] = {
     **{f"sweep-{name}": sweep.answer(a) for name, a in answers.SWEEPS.items()},
     **{f"decode-{name}": decode.answer(a) for name, a in answers.DECODES.items()},
     **{
-        f"read-{name}": read.answer([read.Part("kern.log", a)])
-        for name, a in answers.READS.items()
+        f"read-{name}": read.answer([read.Part("kern.log", a)]) for name, a in answers.READS.items()
     },
     "read-files": read.answer(
         [read.Part(name, a) for name, a in answers.READS.items()],

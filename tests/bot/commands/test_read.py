@@ -37,7 +37,9 @@ def test_one_input_gives_the_document_of_the_contract(engine):
     assert answer.level is Level.CRITICAL
 
 
-def test_several_inputs_keep_their_names_and_one_that_fails_does_not_stop_the_rest(engine, tmp_path):
+def test_several_inputs_keep_their_names_and_one_that_fails_does_not_stop_the_rest(
+    engine, tmp_path
+):
     log = tmp_path / "kern.log"
     log.write_bytes(b"nothing here\n" + XID)
     missing = tmp_path / "missing.log"

@@ -48,7 +48,10 @@ def test_every_rule_can_be_shown(catalogue):
 
 
 def test_an_unknown_rule_offers_the_nearest(catalogue):
-    for ask in (lambda: rules.show("power_brak", catalogue), lambda: rules.test(["power_brak"], catalogue)):
+    for ask in (
+        lambda: rules.show("power_brak", catalogue),
+        lambda: rules.test(["power_brak"], catalogue),
+    ):
         with pytest.raises(UsageError, match="did you mean 'power_brake'"):
             ask()
 
@@ -63,7 +66,9 @@ def test_tests_of_one_rule_run(catalogue):
 def test_a_failed_test_is_named(catalogue, monkeypatch):
     from engine.diagnosis import ruletest
 
-    result = ruletest.RuleTestResult("power_brake", "braked", ok=False, message="expected fires, got quiet")
+    result = ruletest.RuleTestResult(
+        "power_brake", "braked", ok=False, message="expected fires, got quiet"
+    )
     monkeypatch.setattr(ruletest, "run_rule_tests", lambda *_, **__: [result])
     answer = rules.test([], catalogue)
     assert answer.level is Level.CRITICAL

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from tests.support import answers
 
 from bot.answer import Level
 from bot.commands import sweep, why
@@ -13,6 +12,7 @@ from engine.diagnosis import Engine
 from engine.errors import UsageError
 from engine.model import Verdict
 from engine.sources.exposition import FileSource
+from tests.support import answers
 
 NAMES = {
     "DCGM_FI_DEV_SM_CLOCK": 1900,
@@ -66,7 +66,7 @@ async def test_a_target_that_is_not_there_is_an_error_or_unknown(engine, source)
 
 async def test_sweep_finds_the_sick_one(engine, source):
     answer = await sweep.run(engine=engine, source=source, at=None, window_s=900)
-    assert [i["cause"] for i in answer.data["incidents"]][0] == "power_brake"
+    assert answer.data["incidents"][0]["cause"] == "power_brake"
     assert answer.data["checked"]["gpu"] == 4
 
 

@@ -34,7 +34,9 @@ from bot.render.safe import visible, visible_lines
 from engine.errors import GpuwhyError
 from engine.model import Step
 
-HOSTILE = "\x1b[31m\x9b\x07\r\n\t\x00\u202e\u2066\u200b\u2028\ufeff\ud800[red]:smile:{}<!channel>&*_`|-"
+HOSTILE = (
+    "\x1b[31m\x9b\x07\r\n\t\x00\u202e\u2066\u200b\u2028\ufeff\ud800[red]:smile:{}<!channel>&*_`|-"
+)
 texts = st.one_of(
     st.text(alphabet=st.characters(exclude_categories=()), max_size=40),
     st.text(alphabet=HOSTILE, max_size=20),
@@ -42,9 +44,7 @@ texts = st.one_of(
 )
 spans = st.builds(Span, texts, st.sampled_from(Mark), st.sampled_from(Tone))
 lines = st.lists(spans, max_size=3).map(tuple)
-bullets = st.builds(
-    Bullet, lines, st.lists(st.builds(Bullet, lines), max_size=2).map(tuple)
-)
+bullets = st.builds(Bullet, lines, st.lists(st.builds(Bullet, lines), max_size=2).map(tuple))
 
 
 @st.composite
@@ -66,15 +66,19 @@ blocks = st.one_of(
     st.builds(Code, texts, texts),
     st.builds(
         Steps,
-        st.lists(
-            st.builds(Step, texts, st.none() | texts, st.none(), risks), max_size=3
-        ).map(tuple),
+        st.lists(st.builds(Step, texts, st.none() | texts, st.none(), risks), max_size=3).map(
+            tuple
+        ),
     ),
     st.builds(Note, st.sampled_from(NoteKind), lines),
     st.builds(Rule),
 )
 values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | texts,
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | texts,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
     max_leaves=8,
 )

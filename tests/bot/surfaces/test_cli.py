@@ -11,11 +11,11 @@ import sys
 import time
 
 import pytest
-from tests.support import answers
 
 from bot.surfaces.cli import main as cli
 from bot.surfaces.cli import why as why_command
 from engine.errors import SourceError
+from tests.support import answers
 
 PYTHON = [sys.executable, "-c", "from bot.surfaces.cli.main import main; main()"]
 
@@ -67,7 +67,9 @@ def test_version_and_help(gpuwhy):
         assert "decode" in out
 
 
-@pytest.mark.parametrize("command", ["why", "sweep", "decode", "read", "rules", "demo", "completion"])
+@pytest.mark.parametrize(
+    "command", ["why", "sweep", "decode", "read", "rules", "demo", "completion"]
+)
 def test_every_command_has_help(gpuwhy, command):
     status, out, err = gpuwhy(command, "--help")
     assert (status, err) == (0, "")
@@ -83,7 +85,10 @@ def test_every_command_has_help(gpuwhy, command):
         (("why",), "Missing argument 'TARGET...'; see gpuwhy why --help"),
         (("why", "node-3:5"), "no source of readings; give --prometheus URL"),
         (("why", "a:1", "--jsno"), "No such option"),
-        (("why", "a:1", "--metrics", "f", "--scrape", "u"), "--metrics and --scrape were both given"),
+        (
+            ("why", "a:1", "--metrics", "f", "--scrape", "u"),
+            "--metrics and --scrape were both given",
+        ),
         (("why", "a:1", "--at", "soonish"), "cannot read 'soonish' as a time"),
         (("why", "a:1", "--window", "5"), "cannot read '5' as a length of time"),
         (("why", "a:1", "--window", "2s"), "window 2s is out of range; give 1m to 1d"),
@@ -189,7 +194,12 @@ def test_completion_scripts(gpuwhy, shell):
 
 
 def test_completion_offers_commands():
-    environment = {**os.environ, "_GPUWHY_COMPLETE": "bash_complete", "COMP_WORDS": "gpuwhy sw", "COMP_CWORD": "1"}
+    environment = {
+        **os.environ,
+        "_GPUWHY_COMPLETE": "bash_complete",
+        "COMP_WORDS": "gpuwhy sw",
+        "COMP_CWORD": "1",
+    }
     done = subprocess.run(PYTHON, env=environment, capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["plain,sweep"]
 
@@ -200,7 +210,9 @@ def test_decode_starts_without_anything_heavy():
         "print(*sorted({m.partition('.')[0] for m in sys.modules}), file=sys.stderr)"
     )
     subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)  # index
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
     assert "hw_thermal" in done.stdout
     loaded = set(done.stderr.split())
     heavy = {"numpy", "aiohttp", "slack_bolt", "sqlalchemy", "pydantic", "rich", "yaml", "requests"}
@@ -220,7 +232,11 @@ def test_a_reader_that_goes_away_is_quiet():
 def test_text_that_the_locale_lacks_is_not_lost():
     environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
     done = subprocess.run(
-        [*PYTHON, "decode", "caf\u00e9"], env=environment, capture_output=True, text=True, check=True
+        [*PYTHON, "decode", "caf\u00e9"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert "caf\\xe9" in done.stdout
 
