@@ -74,7 +74,10 @@ def main() -> None:
     megabytes = float(sys.argv[1]) if len(sys.argv) > 1 else 16.0
     everything = [Selection((), (), 1e9)]
     one_gpu = [Selection((), (Matcher("Hostname", "=", "node-0"), Matcher("gpu", "=", "5")), 1e9)]
-    print(f"{'format':<12} {'MB':>5} {'asked for':<10} {'samples':>8} {'ours s':>8} {'theirs s':>9} ratio")
+    print(
+        f"{'format':<12} {'MB':>5} {'asked for':<10} "
+        f"{'samples':>8} {'ours s':>8} {'theirs s':>9} ratio"
+    )
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "metrics.txt"
         for title, theirs in (

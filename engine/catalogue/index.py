@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import tempfile
 from collections.abc import Iterable
 from hashlib import blake2b
 from pathlib import Path
@@ -59,6 +58,8 @@ def save(folder: Path, part: str, key: str, data: dict[str, Any]) -> Path:
     Raises:
         OSError: the folder cannot be made or written.
     """
+    import tempfile  # noqa: PLC0415 - reading, which must start fast, does without
+
     folder.mkdir(parents=True, exist_ok=True)
     body = json.dumps(data, ensure_ascii=False, separators=(",", ":")).encode()
     target = folder / f"{part}-{key}.json"

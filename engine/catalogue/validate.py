@@ -146,7 +146,8 @@ def _literal_options(model: type[BaseModel], at: Steps) -> list[Any]:
     key = next((step for step in reversed(at) if isinstance(step, str)), "")
     parent = at[: at.index(key)] if key in at else ()
     annotation = _annotation(_owner(model, parent), key)
-    return [str(o).lower() if isinstance(o, bool) else o for o in _leaves(annotation)]
+    options = (str(o).lower() if isinstance(o, bool) else o for o in _leaves(annotation))
+    return list(dict.fromkeys(options))
 
 
 def _leaves(annotation: Any) -> Iterator[Any]:

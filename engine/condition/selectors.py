@@ -49,7 +49,10 @@ def quoted(value: str) -> str:
 
 
 def selector(name: str, matchers: Iterable[Matcher]) -> str:
-    """Return a series selector; a name that PromQL cannot spell becomes a matcher, "" is any name."""
+    """Return a series selector of a metric name, or of any if it is empty.
+
+    A name that PromQL cannot spell becomes a matcher.
+    """
     inner = [f"{m.label}{m.op}{quoted(m.value)}" for m in matchers]
     if name and not _NAME.fullmatch(name):
         inner.insert(0, f"__name__={quoted(name)}")

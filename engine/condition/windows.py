@@ -75,7 +75,7 @@ def rate(rows: Segments) -> Floats:
     """Return the increase per second between the first and the last sample; needs two."""
     ts = rows.column.ts
     span = ts[rows.hi - 1] - ts[rows.lo]
-    return np.where(span > 0, increase(rows) / span, np.nan)
+    return increase(rows) / np.where(span > 0, span, np.nan)
 
 
 def changes(rows: Segments) -> Floats:

@@ -106,7 +106,8 @@ def _all_names(catalogue: Catalogue, kind: str | None) -> Iterator[str]:
 def _metric(text: str, catalogue: Catalogue) -> list[Candidate]:
     """Return the reading of a metric name or signal id: one item for each signal it may be."""
     wanted = fold(text)
-    meant: list[tuple[Signal, Spelling | None]] = [
+    meant: list[tuple[Signal, Spelling | None]] = list(catalogue.spellings.get(text, ()))
+    meant = meant or [
         pair
         for name, pairs in catalogue.spellings.items()
         if any(wanted == fold(n) for n in _with_bare(name))

@@ -15,7 +15,7 @@ from engine.diagnosis.fetch import Fetched, Fetcher, host_matchers, matches
 from engine.errors import UsageError
 from engine.model import Entity, Kind
 from engine.samples import Column, Frame, Matcher, Selection
-from engine.signals.labels import IDENTITY_LABELS, locate, node_entity
+from engine.signals.labels import IDENTITY_LABELS, Place, locate, node_entity
 from engine.signals.normalise import Readings
 from engine.sources.port import Source
 from engine.topology import Target
@@ -68,10 +68,7 @@ async def lost(
     return readings, []
 
 
-def _no_such(target: Target, known: list[object]) -> UsageError:
-    from engine.signals.labels import Place  # noqa: PLC0415
-
-    places = [p for p in known if isinstance(p, Place)]
+def _no_such(target: Target, places: list[Place]) -> UsageError:
     hosts = sorted({p.host for p in places if p.host})
     if target.uuid:
         uuids = sorted({p.uuid for p in places if p.uuid})

@@ -47,9 +47,7 @@ class Observer:
     """All symptom conditions of a catalogue, compiled once."""
 
     def __init__(self, catalogue: Catalogue) -> None:
-        self.rules: Mapping[str, SymptomRule] = {
-            name: rule for name, rule in sorted(catalogue.symptoms.items())
-        }
+        self.rules: Mapping[str, SymptomRule] = dict(sorted(catalogue.symptoms.items()))
         self.conditions: dict[str, Condition] = {
             name: compile_condition(rule.when, catalogue, rule.when_place or _NOWHERE)
             for name, rule in self.rules.items()
@@ -125,7 +123,8 @@ def _thin(condition: Condition, counts: Mapping[str, npt.NDArray[np.int64]], n: 
     for signal in condition.signals:
         if signal in counts:
             np.maximum(most, counts[signal], out=most)
-    return most == 1
+    single: Bools = most == 1
+    return single
 
 
 def _times(frame: Frame, i: int, signals: Iterable[str]) -> list[float]:

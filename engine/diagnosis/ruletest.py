@@ -142,25 +142,28 @@ def _add(frame: Frame, signal: str, values: list[Any]) -> None:
 
 def readings(value: Any) -> tuple[Floats, Floats]:
     """Turn a ``given`` value of a rule test into (times, values)."""
-    grid = AT - WINDOW_S + STEP_S * np.arange(_SAMPLES)
+    grid: Floats = AT - WINDOW_S + STEP_S * np.arange(_SAMPLES, dtype=np.float64)
+    numbers: Floats = np.zeros(_SAMPLES)
     match value:
         case None | "blank":
-            return np.empty(0), np.empty(0)
+            return grid[:0], numbers[:0]
         case bool() | int() | float():
-            return grid, np.full(_SAMPLES, float(value))
+            numbers += float(value)
         case list():
-            times = np.linspace(AT - WINDOW_S, AT, len(value)) if len(value) > 1 else grid[-1:]
-            return times, np.array(value, dtype=np.float64)
+            grid = np.linspace(AT - WINDOW_S, AT, len(value)) if len(value) > 1 else grid[-1:]
+            numbers = np.array(value, dtype=np.float64)
         case {"from": a, "to": b}:
-            return grid, np.linspace(float(a), float(b), _SAMPLES)
+            numbers = np.linspace(float(a), float(b), _SAMPLES)
         case {"was": was, "now": now, "ago": ago}:
-            return grid, np.where(grid > AT - seconds(ago), float(now), float(was))
+            numbers = np.where(grid > AT - seconds(ago), float(now), float(was))
         case {"once": one}:
-            return grid[-1:], np.array([float(one)])
+            grid, numbers = grid[-1:], numbers[-1:] + float(one)
         case {"stale": one, "ago": ago}:
-            kept = grid[grid <= AT - seconds(ago)]
-            return kept, np.full(kept.size, float(one))
-    raise UsageError(f"a rule test gives a value of unknown form: {value!r}")
+            grid = grid[grid <= AT - seconds(ago)]
+            numbers = numbers[: grid.size] + float(one)
+        case _:
+            raise UsageError(f"a rule test gives a value of unknown form: {value!r}")
+    return grid, numbers
 
 
 def seconds(text: str) -> float:

@@ -126,17 +126,18 @@ class Gathering:
         self.xids: dict[tuple[Any, ...], XidBurst] = {}
         self.sxids: dict[tuple[Any, ...], SxidBurst] = {}
         self.overflow = 0
-        self.uuids: dict[str, str] = {}
+        self._uuids: dict[str, str] = {}
+        self._addresses: dict[str, str] = {}
         self.serials: dict[str, str] = {}
 
     def add_xid(self, event: XidEvent) -> None:
         """Add one Xid to its burst."""
         if event.uuid and event.pci:
-            self._remember(event.pci, event.uuid)
+            self.add_uuid(event.pci, event.uuid)
         elif event.pci:
-            event.uuid = self.uuids.get(event.pci)
+            event.uuid = self._uuids.get(event.pci)
         elif event.uuid:
-            event.pci = next((p for p, u in self.uuids.items() if u == event.uuid), None)
+            event.pci = self._addresses.get(event.uuid)
         telling = tuple(event.detail.get(key) for key in _TELLING)
         instance = (event.gpu_instance, event.compute_instance)
         key = (event.host, event.pci or event.uuid, instance, event.xid, str(telling))
@@ -159,10 +160,6 @@ class Gathering:
             burst = self.sxids[key] = SxidBurst(event)
         burst.add(event)
 
-    def _remember(self, pci: str, uuid: str) -> None:
-        if len(self.uuids) < self.LIMIT:
-            self.uuids.setdefault(pci, uuid)
-
     def add_serial(self, uuid: str, serial: str) -> None:
         """Remember the serial number of a board."""
         if len(self.serials) < self.LIMIT:
@@ -170,7 +167,9 @@ class Gathering:
 
     def add_uuid(self, pci: str, uuid: str) -> None:
         """Remember which board sits at an address."""
-        self._remember(pci, uuid)
+        if len(self._uuids) < self.LIMIT:
+            self._uuids.setdefault(pci, uuid)
+            self._addresses.setdefault(uuid, pci)
 
 
 def _keep(target: dict[Any, None], value: Any) -> None:

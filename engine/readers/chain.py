@@ -1,9 +1,9 @@
 """Which kernel event explains the others: the root, and what follows from it.
 
 Time order alone misleads: the removal of channels (Xid 45) can be printed before its reason. The
-knowledge says which code follows from which; it is read backwards, from an event to its reason.
-Sources of what is added here: NVIDIA Xid catalog and GPU memory error guide, NVIDIA open-gpu-kernel-modules, the Delta
-study (arXiv 2503.11901) for 122 and 31, public logs for the others.
+knowledge says which code follows from which; it is read backwards, from event to reason. Sources
+of what is added here: NVIDIA Xid catalog and GPU memory error guide, NVIDIA open-gpu-kernel-
+modules, the Delta study (arXiv 2503.11901) for 122 and 31, public logs for the others.
 """
 
 from __future__ import annotations

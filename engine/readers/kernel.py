@@ -125,13 +125,12 @@ class KernelReader:
 
     def _add_named(self) -> None:
         """Add the Xids that stand only in "caused by previous Xid" of another."""
-        for burst in list(self._events.xids.values()):
+        bursts = list(self._events.xids.values())
+        printed = {(b.gpu, b.code) for b in bursts}
+        for burst in bursts:
             first = burst.first
             for code in burst.caused_by:
-                known = any(
-                    b.code == code and b.gpu == burst.gpu for b in self._events.xids.values()
-                )
-                if code != burst.code and not known:
+                if (burst.gpu, code) not in printed:
                     self._events.add_xid(
                         XidEvent(code, first.line, "named", first.host, first.pci, first.uuid)
                     )

@@ -15,9 +15,10 @@ from engine.readers.base import Context, Result
 from engine.readers.throttle import Around, throttle_finding
 
 _GPU = re.compile(r"^\s{0,40}GPU ([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7])\s*$")
-_PAIR = re.compile(r"^(\s*)([A-Za-z][^:]{0,60}?)\s*: (.*\S|)\s*$|^(\s*)([A-Za-z][^:]{0,60}?)\s*:$")
-_HEADING = re.compile(r"^\s*([A-Za-z][\w ./()-]{0,60}?)\s*$")
-_NUMBER = re.compile(r"^(-?\d{1,9}(?:\.\d{1,6})?) ?(C|W|MHz|us|%)$")
+# The listing pads its keys, so a space stands before the colon; prose and logs have none there.
+_PAIR = re.compile(r"^\s*([A-Za-z][^:]{0,60}?)\s+:(?: (.*\S))?\s*$")
+_HEADING = re.compile(r"^(\s*)([A-Za-z][\w ./()-]{0,60}?)\s*$")
+_NUMBER = re.compile(r"^(-?\d{1,18}(?:\.\d{1,6})?) ?(C|W|MHz|us|%)$")
 
 _FLAGS = {
     "idle": "gpu_idle",
@@ -136,14 +137,13 @@ class SmiQueryReader:
             return True
         pair = _PAIR.match(text)
         if pair:
-            key = (pair[2] or pair[5]).strip().lower()
-            self._pair(number, key, (pair[3] or "").strip())
+            self._pair(number, pair[1].lower(), pair[2] or "")
             return True
         if "NVSMI LOG" in text:
             return True
         heading = _HEADING.match(text)
-        if heading and (self.open or heading[1].lower() in _SECTIONS):
-            self._section = heading[1].lower()
+        if heading and ((self.open and heading[1]) or heading[2].lower() in _SECTIONS):
+            self._section = heading[2].lower()
             return True
         return False
 

@@ -10,8 +10,8 @@ from engine.readers.facts import Facts
 from engine.readers.xid_message import in_memory
 from engine.readers.xid_names import label, reference
 
-# NVIDIA's most usual resolutions, as what a person does with the GPU; for the others the knowledge's
-# own words serve.
+# NVIDIA's most usual resolutions, as what a person does with the GPU; for the others the words of
+# the knowledge serve.
 _RESOLUTIONS = {
     "RESTART_APP": "Restart the application; this code alone asks for no GPU reset and no RMA.",
     "IGNORE": "No immediate action is needed on the GPU; keep the record.",
@@ -23,7 +23,7 @@ _RESOLUTIONS = {
     "XID_154_EVAL": "Obey the Xid 154 printed with it; if there is none, restart the application.",
 }
 # Buckets that only point at a table or at other Xids, which the findings have looked up already.
-_POINTERS = ("WORKFLOW_", "XID_154", "IGNORE", "Solo")
+_POINTERS = ("WORKFLOW_", "XID_137", "XID_154", "IGNORE", "Solo")
 # The step of a resolution, and what is left to say where an entry names that step itself.
 _VERBS = {"RESTART_APP": "restart", "RESET_GPU": "reset", "RESTART_BM": "power-cycle"}
 _REMAINS = {

@@ -42,7 +42,7 @@ def _relation(burst: XidBurst) -> str:
     if burst.code == 154:
         return f" The fault is {reference(burst.parent)}."
     if burst.code in SAME_ERROR:
-        return f" It belongs to the same error as {reference(burst.parent)}, and follows from it."
+        return f" It follows from {reference(burst.parent)}."
     return (
         f" {label(burst)} here is a consequence of {reference(burst.parent)}, no fault of its own."
     )

@@ -4,10 +4,10 @@ Sources yield raw samples and label sets. What a metric means is decided elsewhe
 """
 
 from engine.sources.exposition import FileSource
+from engine.sources.httpoptions import HttpOptions
 from engine.sources.port import Source
 from engine.sources.prometheus import PrometheusConfig, PrometheusSource
 from engine.sources.scrape import ScrapeSource
-from engine.sources.web import HttpOptions
 
 __all__ = [
     "FileSource",

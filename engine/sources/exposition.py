@@ -15,10 +15,11 @@ from typing import BinaryIO
 
 from engine.errors import InputError
 from engine.samples import Batch, Matcher, Selection
-from engine.sources.filebytes import Cancelled, MetricsFile, blocks
 from engine.sources.matching import Wanted, distinct
+from engine.sources.metricsfile import Cancelled, MetricsFile
 from engine.sources.table import LastSeen, Leftovers, Samples, SeriesIndex, Sink
 from engine.sources.text import some
+from engine.sources.textblocks import blocks
 from engine.sources.textreader import TextReader
 
 Progress = Callable[[int, int], None]
@@ -55,6 +56,7 @@ class FileSource:
             raise InputError("standard input (-) is named twice")
         self._files = [MetricsFile(path, stdin) for path in paths]
         self._on_progress = on_progress
+        self._lock = asyncio.Lock()
         self._newest: float | None = None
         self._told: set[str] = set()
         self._pending: list[str] = []
@@ -103,10 +105,11 @@ class FileSource:
 
     async def _pass(self, sink: Sink) -> None:
         stop = threading.Event()
-        try:
-            await asyncio.to_thread(self._read, sink, stop)
-        finally:
-            stop.set()  # a cancelled caller must not wait for the rest of a large file
+        async with self._lock:  # passes share the copies of pipes
+            try:
+                await asyncio.to_thread(self._read, sink, stop)
+            finally:
+                stop.set()  # a cancelled caller must not wait for the rest of a large file
         if self._newest is None and sink.at is None:
             self._newest = sink.moment()
 

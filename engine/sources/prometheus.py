@@ -15,11 +15,12 @@ from yarl import URL
 
 from engine.errors import SourceError, UsageError
 from engine.samples import Batch, Matcher, RawSeries, Selection
+from engine.sources.httpoptions import HttpOptions, parse_url, shown_url
 from engine.sources.matching import clip, distinct, series_key
 from engine.sources.promjson import Answer, error_text, parse_answer, to_label_sets, to_series
 from engine.sources.selector import GET_LIMIT, POST_LIMIT, selectors, window_ms
 from engine.sources.text import some
-from engine.sources.web import HttpOptions, WebClient, parse_url, shown_url
+from engine.sources.web import WebClient
 from engine.sources.weberrors import bad_status
 
 # The Date header has whole seconds, and an answer may take a while: below this, clocks agree (s).

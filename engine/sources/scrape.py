@@ -15,11 +15,12 @@ from yarl import URL
 
 from engine.errors import SourceError, UsageError
 from engine.samples import Batch, Matcher, RawSeries, Selection
+from engine.sources.httpoptions import HttpOptions, parse_url, shown_url
 from engine.sources.matching import Wanted, distinct, pick, series_key
 from engine.sources.table import Samples, SeriesIndex
 from engine.sources.text import looks_like_html, show
 from engine.sources.textreader import TextReader
-from engine.sources.web import HttpOptions, WebClient, parse_url, shown_url
+from engine.sources.web import WebClient
 from engine.sources.weberrors import bad_status
 
 # Three scrapes give a rate two steps, so that one odd step shows; ten seconds are bearable at a

@@ -60,11 +60,10 @@ def explain(error: Exception, where: str, timeout_s: float) -> SourceError:
             f"{where} cannot be reached: {show(why)}", hint="check that it runs, host and port"
         )
     if isinstance(error, aiohttp.ServerDisconnectedError | OSError):
-        tls = where.startswith("https:")
         return SourceError(
             f"{where} closed the connection without an answer",
             hint="it may want a client certificate: give a certificate and its key"
-            if tls
+            if where.startswith("https:")
             else "check that it is a metrics server; it may want https://",
         )
     if isinstance(error, aiohttp.ClientPayloadError):

@@ -66,6 +66,10 @@ def test_each_check_finds_its_fault(root, put, check, file, old, new, place):  #
     assert isinstance(found[0], Problem)
 
 
+def test_packaged_rules_and_knowledge_are_good():
+    assert [str(problem) for problem in lint() if problem.severity == "error"] == []
+
+
 def test_unused_symptom_is_a_warning(root, put):
     put({BRAKE: HOUSE[BRAKE].replace("brake_bit", "cap_bit")})
     (problem,) = lint(root=root)

@@ -227,6 +227,17 @@ class TestMistakesInRules:
         (problem,) = self.cause(root, put, "all: [brake_bit]", "none: [brake_bit]")
         assert problem.endswith("a pattern needs at least one symptom in 'all' or 'any'")
 
+    def test_wrong_expectation(self, root, put):
+        rule = RULES["rules/symptoms/power/cap_bit.yaml"].replace(
+            "expect: unknown", "expect: unkown"
+        )
+        put({"rules/symptoms/power/cap_bit.yaml": rule})
+        (problem,) = problems(root)
+        assert problem.endswith(
+            "'expect' must be one of true, false, unknown; found the text 'unkown';"
+            " did you mean 'unknown'?"
+        )
+
     @pytest.mark.parametrize("text", ["for: 5 minutes", "for: 5"])
     def test_duration(self, root, put, text):
         rule = RULES["rules/symptoms/power/cap_bit.yaml"].replace(

@@ -1,7 +1,7 @@
 """One YAML file: what is read, what is refused, and where the message points."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.catalogue.types import Place
@@ -127,11 +127,13 @@ def outcome(raw: bytes) -> object:
         return error.problems
 
 
+@settings(deadline=None)  # a busy machine is no fault
 @given(st.binary(max_size=200))
 def test_any_bytes_are_read_or_refused(raw):
     assert isinstance(outcome(raw), dict | tuple)
 
 
+@settings(deadline=None)  # a busy machine is no fault
 @given(st.text("abc:-[]{}&*!|>'\"#%@`?, \n\t0129.", max_size=60))
 def test_any_yaml_like_text_is_read_or_refused_with_a_place(text):
     found = outcome(text.encode())

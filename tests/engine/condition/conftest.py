@@ -41,13 +41,17 @@ class Twin:
     frame: Frame
     uuids: list[str]
 
-    def ask(self, query: str) -> set[str]:
-        """Return the UUIDs that an instant query finds."""
+    def raw(self, query: str) -> dict:
+        """Return the data of an instant query."""
         reply = requests.post(
             f"{self.url}/api/v1/query", data={"query": query, "time": str(AT)}, timeout=20
         ).json()
         assert reply["status"] == "success", (query, reply)
-        found = [series["metric"] for series in reply["data"]["result"]]
+        return reply["data"]
+
+    def ask(self, query: str) -> set[str]:
+        """Return the UUIDs that an instant query finds."""
+        found = [series["metric"] for series in self.raw(query)["result"]]
         assert all(set(labels) == {"UUID"} for labels in found), (query, found)
         return {labels["UUID"] for labels in found}
 
@@ -117,7 +121,9 @@ def _samples(rng: random.Random, signal: str) -> list[tuple[float, float]]:
 def _lines(rng: random.Random, name: str, labels: dict[str, str], samples) -> list[str]:
     """Write samples as one series, or cut in two where a pod label changes."""
     name, _, match = name.partition("{")
-    inner = ",".join([*filter(None, [match.rstrip("}")]), *(f'{k}="{v}"' for k, v in labels.items())])
+    inner = ",".join(
+        [*filter(None, [match.rstrip("}")]), *(f'{k}="{v}"' for k, v in labels.items())]
+    )
     lines = [f'{name}{{{inner},variant="one"}} {v!r} {t}' for t, v in samples]
     cut, mixed = rng.randint(0, len(samples)), rng.random() < 0.2
     for k, (t, v) in enumerate(samples):
@@ -135,10 +141,15 @@ def twin(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Twin]:
     models = [MODELS[i % len(MODELS)] for i in range(len(HOSTS))]
     uuids = [f"GPU-{i:04d}" for i in range(len(HOSTS))]
     for i, host in enumerate(HOSTS):
-        labels = {"UUID": uuids[i], "Hostname": f"node-{host}", "modelName": models[i], "gpu": str(i)}
+        labels = {
+            "UUID": uuids[i],
+            "Hostname": f"node-{host}",
+            "modelName": models[i],
+            "gpu": str(i),
+        }
         one = {}
-        for signal, name in SIGNALS.items():
-            samples = _samples(rng, signal)
+        for signal, usual in SIGNALS.items():
+            name, samples = usual, _samples(rng, signal)
             if signal == "sm_clock" and i % 3 == 0:
                 name = "DCGM_FI_DEV_SM_CLOCK_HERTZ"
                 raw = [(t, float(round(v * 1e6))) for t, v in samples]
@@ -149,6 +160,12 @@ def twin(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Twin]:
                 one[signal] = samples
             by_name.setdefault(name.partition("{")[0], []).extend(_lines(rng, name, labels, raw))
         given.append(one)
+    temp, values = SIGNALS["gpu_temp"], {"GPU-all-blank": BLANK, "GPU-hot": 91.0, "GPU-cool": 50.0}
+    for uuid, value in values.items():
+        labels = f'UUID="{uuid}",Hostname="node-9",modelName="{H100}",variant="blank"'
+        by_name[temp] += [
+            f"{temp}{{{labels}}} {value} {AT - 15 * k - 3}" for k in reversed(range(60))
+        ]
     text = "".join(
         f"# TYPE {name} gauge\n" + "".join(f"{line}\n" for line in _ordered(lines))
         for name, lines in by_name.items()

@@ -11,7 +11,15 @@ from engine.condition.parse import Parser
 from engine.samples import Frame
 from tests.engine.condition.world import BITS, CATALOGUE, PLACE
 
-GAUGES = ("gpu_util", "sm_active", "sm_clock", "max_sm_clock", "gpu_temp", "power_usage", "hw_slowdown_events")
+GAUGES = (
+    "gpu_util",
+    "sm_active",
+    "sm_clock",
+    "max_sm_clock",
+    "gpu_temp",
+    "power_usage",
+    "hw_slowdown_events",
+)
 COUNTERS = ("pcie_replay", "power_violation")
 ATTRS = ("tdp_w", "max_op_temp_c", "max_sm_clock_mhz")
 WINDOWS = ("5m", "10m", "15m", "3m")
@@ -30,14 +38,18 @@ class Maker:
 
     def reading(self) -> str:
         rng = self.rng
-        kind = rng.choice(["last", "avg", "min", "max", "quantile", "stddev", "changes", "rate", "increase"])
+        kind = rng.choice(
+            ["last", "avg", "min", "max", "quantile", "stddev", "changes", "rate", "increase"]
+        )
         if kind in {"rate", "increase"}:
             return f'{kind}({rng.choice(COUNTERS)}, "{self.window()}")'
         signal = rng.choice(GAUGES)
         if kind == "last":
             return signal
         if kind == "quantile":
-            return f'quantile({rng.choice(["0.5", "0.9", "0.13", "1"])}, {signal}, "{self.window()}")'
+            return (
+                f'quantile({rng.choice(["0.5", "0.9", "0.13", "1"])}, {signal}, "{self.window()}")'
+            )
         return f'{kind}({signal}, "{self.window()}")'
 
     def number(self, depth: int) -> str:
@@ -56,7 +68,9 @@ class Maker:
             return f'share(throttle_reasons, "{rng.choice(list(BITS))}", "{self.window()}")'
         if pick < 0.58:
             factor = rng.choice(["0.8", "3", "1e-3", "(-2)"])
-            return rng.choice([f"{factor} * {self.number(inner)}", f"({self.number(inner)}) / {factor}"])
+            return rng.choice(
+                [f"{factor} * {self.number(inner)}", f"({self.number(inner)}) / {factor}"]
+            )
         if pick < 0.7:
             op = rng.choice("+-*/")
             return f"({self.number(inner)}) {op} ({self.number(inner)})"
@@ -85,10 +99,7 @@ class Maker:
     def comparison(self, depth: int) -> str:
         left = self.number(depth)
         op = self.rng.choice(["<", "<=", ">", ">="])
-        if self.rng.random() < 0.25:
-            right = self.number(0)
-        else:
-            right = self.threshold(left)
+        right = self.number(0) if self.rng.random() < 0.25 else self.threshold(left)
         return f"{left} {op} {right}" if self.rng.random() < 0.9 else f"{right} {op} {left}"
 
     def threshold(self, text: str) -> str:
@@ -117,7 +128,7 @@ class Maker:
         if pick < 0.83:
             return f"{rng.choice(['known', 'missing', 'blank'])}({rng.choice(GAUGES)})"
         if pick < 0.91:
-            codes = rng.choice(["{79, 119}", '{48}', 'xids("ecc")', "{0, 13}"])
+            codes = rng.choice(["{79, 119}", "{48}", 'xids("ecc")', "{0, 13}"])
             return f'changed_to(xid, {codes}, "{self.window()}")'
         return f"is_code(xid, {rng.choice(['{79, 119}', '{0}', '{13, 48}'])})"
 

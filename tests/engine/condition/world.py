@@ -19,7 +19,9 @@ A100 = "NVIDIA A100-SXM4-80GB"
 Samples = Sequence[tuple[float, float]]
 
 
-def _signal(id_, title, unit, kind, *spellings, low=0.0, high=None, scope="gpu", core=False, bits=None):
+def _signal(
+    id_, title, unit, kind, *spellings, low=0.0, high=None, scope="gpu", core=False, bits=None
+):
     made = tuple(s if isinstance(s, Spelling) else Spelling(s, unit) for s in spellings)
     return Signal(id_, title, unit, kind, scope, made, low, high, core, bits)
 
@@ -83,12 +85,16 @@ def compiled(text: str) -> Condition:
     return compile_condition(text, CATALOGUE, PLACE)
 
 
-def constant(value: float, *, step: float = 15, count: int = 61, at: float = AT) -> list[tuple[float, float]]:
+def constant(
+    value: float, *, step: float = 15, count: int = 61, at: float = AT
+) -> list[tuple[float, float]]:
     """Return ``count`` samples of one value, the newest at ``at``."""
     return [(at - step * k, value) for k in reversed(range(count))]
 
 
-def series(values: Sequence[float], *, step: float = 15, at: float = AT) -> list[tuple[float, float]]:
+def series(
+    values: Sequence[float], *, step: float = 15, at: float = AT
+) -> list[tuple[float, float]]:
     """Return the values ``step`` seconds apart, the newest at ``at``."""
     return [(at - step * k, v) for k, v in zip(reversed(range(len(values))), values, strict=True)]
 
@@ -118,11 +124,20 @@ def frame(
     known = [CATALOGUE.model_for(model) for model in models]
     names = {name for model in CATALOGUE.models for name in model.attrs}
     attrs = {
-        name: np.array([m.attrs.get(name, np.nan) if m else np.nan for m in known]) for name in names
+        name: np.array([m.attrs.get(name, np.nan) if m else np.nan for m in known])
+        for name in names
     }
-    entities = [Entity(Kind.GPU, f"node-{h}:{i}", host=f"node-{h}", gpu=i) for i, h in enumerate(hosts)]
+    entities = [
+        Entity(Kind.GPU, f"node-{h}:{i}", host=f"node-{h}", gpu=i) for i, h in enumerate(hosts)
+    ]
     return Frame(
-        entities, at if timed else 0.0, timed, columns, attrs, np.array(hosts, dtype=np.int64), dict(dropped or {})
+        entities,
+        at if timed else 0.0,
+        timed,
+        columns,
+        attrs,
+        np.array(hosts, dtype=np.int64),
+        dict(dropped or {}),
     )
 
 

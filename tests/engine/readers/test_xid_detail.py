@@ -18,8 +18,7 @@ from engine.readers.xid_detail import detail_of, register_bits
         (13, "Graphics Exception: ESR 0x405840=0xa204020e", {}),
         (
             31,
-            "Ch 00000002, intr 00000000. MMU Fault: ENGINE GRAPHICS GPC6 GPCCLIENT_T1_13 faulted @ "
-            "0x6f6f_320c2000. Fault is of type FAULT_PDE ACCESS_TYPE_VIRT_READ",
+            "Ch 00000002, intr 00000000. MMU Fault: ENGINE GRAPHICS GPC6 GPCCLIENT_T1_13 faulted @ 0x6f6f_320c2000. Fault is of type FAULT_PDE ACCESS_TYPE_VIRT_READ",
             {
                 "engine": "GRAPHICS",
                 "client": "GPC6 GPCCLIENT_T1_13",
@@ -31,8 +30,7 @@ from engine.readers.xid_detail import detail_of, register_bits
         ),
         (
             48,
-            "An uncorrectable double bit error (DBE) has been detected on GPU in the framebuffer at "
-            "partition 5, subpartition 1.",
+            "An uncorrectable double bit error (DBE) has been detected on GPU in the framebuffer at partition 5, subpartition 1.",
             {"partition": 5, "subpartition": 1},
         ),
         (
@@ -62,8 +60,7 @@ from engine.readers.xid_detail import detail_of, register_bits
         (94, "Contained: SM (0x1). RST: No, D-RST: Yes", {"rst": False, "drain_rst": True}),
         (
             119,
-            "Timeout after 6s of waiting for RPC response from GPU0 GSP! Expected function 76 "
-            "(GSP_RM_CONTROL) (0x20800a7a 0x0).",
+            "Timeout after 6s of waiting for RPC response from GPU0 GSP! Expected function 76 (GSP_RM_CONTROL) (0x20800a7a 0x0).",
             {"timeout_s": 6, "gpu": 0, "rpc_function": 76, "rpc_name": "GSP_RM_CONTROL"},
         ),
         (

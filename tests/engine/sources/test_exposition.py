@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from engine.errors import InputError
 from engine.samples import Batch, Matcher, Selection
 from engine.sources import FileSource, Source
-from engine.sources import filebytes as filebytes_module
+from engine.sources import textblocks as textblocks_module
 from engine.sources import textreader as textreader_module
 
 T0 = 1_764_432_000
@@ -36,18 +36,22 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "metrics.txt"
 
 
+def put(path: Path, content: str | bytes) -> None:
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+
+
 async def read(*paths: Path, wave: list[Selection] = ALL, at: float | None = None) -> Batch:
     return await FileSource(list(paths)).select(wave, at=at)
 
 
 async def read_text(path: Path, text: str | bytes, **kwargs: object) -> Batch:
-    path.write_bytes(text.encode() if isinstance(text, str) else text)
+    put(path, text)
     return await read(path, **kwargs)  # type: ignore[arg-type]
 
 
 async def refused(path: Path, content: bytes | None = None) -> str:
     if content is not None:
-        path.write_bytes(content)
+        put(path, content)
     with pytest.raises(InputError) as caught:
         await read(path)
     line = caught.value.one_line()
@@ -78,7 +82,7 @@ async def test_windows_are_closed_and_relative_to_at(path: Path) -> None:
 
 
 async def test_later_waves_keep_the_moment_of_the_first(path: Path) -> None:
-    path.write_text(TIMED)
+    put(path, TIMED)
     source = FileSource([path])
     await source.label_sets((), ("gpu",), at=None, window_s=60)
     with path.open("a") as file:
@@ -113,8 +117,12 @@ async def test_repeated_times_last_wins(path: Path) -> None:
 
 
 async def test_the_same_labels_in_another_order_are_the_same_series(path: Path) -> None:
-    batch = await read_text(path, 'a{x="1",y="2"} 1 1\na{y="2",x="1",z=""} 2 2\n{"a",x="1",y="2",} 3 3\n')
-    assert [(s.labels, s.values.tolist()) for s in batch.series] == [({"x": "1", "y": "2"}, [1, 2, 3])]
+    batch = await read_text(
+        path, 'a{x="1",y="2"} 1 1\na{y="2",x="1",z=""} 2 2\n{"a",x="1",y="2",} 3 3\n'
+    )
+    assert [(s.labels, s.values.tolist()) for s in batch.series] == [
+        ({"x": "1", "y": "2"}, [1, 2, 3])
+    ]
 
 
 async def test_files_are_merged(tmp_path: Path) -> None:
@@ -136,21 +144,21 @@ async def test_files_are_merged(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
-        ("dcgm_nvlink{gpu=\"1\"}", "no value after dcgm_nvlink{…}"),
-        ("dcgm_nvlink{gpu=\"1\"} ", "no value after dcgm_nvlink{…}"),
+        ('dcgm_nvlink{gpu="1"}', "no value after dcgm_nvlink{…}"),
+        ('dcgm_nvlink{gpu="1"} ', "no value after dcgm_nvlink{…}"),
         ("dcgm_nvlink", "no value after dcgm_nvlink"),
-        ("a{gpu=\"1\",x=\"2", "labels of a are cut off or malformed"),
+        ('a{gpu="1",x="2', "labels of a are cut off or malformed"),
         ("a{gpu=1} 5", "labels of a are cut off or malformed"),
         ("a{gpu} 5", "label gpu of a has no value"),
-        ("a{gpu=\"1\",gpu=\"2\"} 5", "label gpu of a is given twice"),
-        ("a{__name__=\"b\"} 5", "not exactly one metric name"),
-        ("{gpu=\"1\"} 5", "not exactly one metric name"),
-        ("a{gpu=\"1\"} five", "value five is not a number after a{…}"),
-        ("a{gpu=\"1\"} 1_000", "value 1_000 is not a number after a{…}"),
-        ("a{gpu=\"1\"} 5 soon", "time soon is not a number after a{…}"),
-        ("a{gpu=\"1\"} 5 NaN", "time NaN is neither seconds nor milliseconds after a{…}"),
-        ("a{gpu=\"1\"} 5 1764432000000000", "neither seconds nor milliseconds after a{…}"),
-        ("a{gpu=\"1\"} 5 6 7", "text after the time: 7 after a{…}"),
+        ('a{gpu="1",gpu="2"} 5', "label gpu of a is given twice"),
+        ('a{__name__="b"} 5', "not exactly one metric name"),
+        ('{gpu="1"} 5', "not exactly one metric name"),
+        ('a{gpu="1"} five', "value five is not a number after a{…}"),
+        ('a{gpu="1"} 1_000', "value 1_000 is not a number after a{…}"),
+        ('a{gpu="1"} 5 soon', "time soon is not a number after a{…}"),
+        ('a{gpu="1"} 5 NaN', "time NaN is neither seconds nor milliseconds after a{…}"),
+        ('a{gpu="1"} 5 1764432000000000', "neither seconds nor milliseconds after a{…}"),
+        ('a{gpu="1"} 5 6 7', "text after the time: 7 after a{…}"),
         ("9lives 5", "not a metric: 9lives 5"),
         ("\x00\x01 5", "not a metric: 5"),
         ("| GPU  Name |", "not a metric: | GPU Name |"),
@@ -160,7 +168,9 @@ async def test_a_malformed_line_is_skipped_and_told(path: Path, line: str, reaso
     good = 'ok{gpu="1"} 1 1\nok{gpu="1"} 2 2\n'
     # The binary check looks at the first 8 KiB only.
     padding = "#" * 9000 + "\n"
-    batch = await read_text(path, padding + good + line + "\n" + good.replace("ok", "also") + line + "\n")
+    batch = await read_text(
+        path, padding + good + line + "\n" + good.replace("ok", "also") + line + "\n"
+    )
     assert [(s.name, s.values.tolist()) for s in batch.series] == [("also", [1, 2]), ("ok", [1, 2])]
     [warning] = batch.warnings
     assert warning.startswith(f"{path}:4: ")
@@ -169,7 +179,7 @@ async def test_a_malformed_line_is_skipped_and_told(path: Path, line: str, reaso
 
 
 async def test_a_warning_is_given_once(path: Path) -> None:
-    path.write_text("a 1\nb\n")
+    put(path, "a 1\nb\n")
     source = FileSource([path])
     await source.label_sets((), ("gpu",), at=None, window_s=60)
     assert (await source.select(ALL, at=None)).warnings == [
@@ -203,7 +213,7 @@ async def test_cut_anywhere_nothing_is_invented(path: Path) -> None:
         assert len(got) >= raw[:cut].count(b"\n")
 
 
-@pytest.mark.parametrize("cut", ["1764432", "17644320000", "", "1764432"])
+@pytest.mark.parametrize("cut", ["17644320000", ""])
 async def test_a_cut_last_time_does_not_become_the_newest(path: Path, cut: str) -> None:
     batch = await read_text(path, TIMED + f'new{{gpu="0"}} 5 {cut}'.rstrip())
     assert batch.at == T0 + 135
@@ -213,7 +223,9 @@ async def test_a_cut_last_time_does_not_become_the_newest(path: Path, cut: str) 
 # ---- line ends and encodings
 
 
-@pytest.mark.parametrize("change", ["crlf", "bom", "tabs", "blank", "no_end", "gzip", "gzip_joined"])
+@pytest.mark.parametrize(
+    "change", ["crlf", "bom", "tabs", "blank", "no_end", "gzip", "gzip_joined"]
+)
 async def test_the_same_readings_in_other_clothes(path: Path, change: str) -> None:
     plain = await read_text(path, TIMED)
     raw = TIMED.encode()
@@ -261,7 +273,9 @@ async def test_no_metrics_files(path: Path, tmp_path: Path) -> None:
     assert "FILE is UTF-16 text; convert it: iconv" in await refused(path, "a 1\n".encode("utf-16"))
     assert "compressed with zstd" in await refused(path, b"\x28\xb5\x2f\xfd1234")
     assert "FILE is a binary file" in await refused(path, gzip.compress(bytes(10_000)))
-    assert "FILE is a damaged gzip file" in await refused(path, b"\x1f\x8b\x08\x00garbage garbage garbage")
+    assert "FILE is a damaged gzip file" in await refused(
+        path, b"\x1f\x8b\x08\x00garbage garbage garbage"
+    )
     assert "FILE holds a web page" in await refused(path, b"<!DOCTYPE html>\n<html>")
     assert "no line of it could be read" in await refused(path, b'{"status":"success"}\n')
     assert "a line longer than 1 MiB" in await refused(path, b"a" * (3 << 20))
@@ -280,21 +294,29 @@ async def test_only_comments_is_empty_but_no_error(path: Path) -> None:
     assert (batch.series, batch.at, batch.warnings) == ([], None, [])
 
 
-async def test_compressed_files_expand_to_a_limit(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(filebytes_module, "MAX_BYTES", 4 << 20)
+async def test_compressed_files_expand_to_a_limit(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(textblocks_module, "MAX_BYTES", 4 << 20)
     assert "expands to more than" in await refused(path, gzip.compress(b"a 1 1\n" * 2_000_000, 1))
 
 
-@given(st.lists(st.one_of(st.binary(max_size=30), st.sampled_from([b"\n", b'a{x="', b'"} ', b" 1 ", b"#"]))))
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.lists(
+        st.one_of(st.binary(max_size=30), st.sampled_from([b"\n", b'a{x="', b'"} ', b" 1 ", b"#"]))
+    )
+)
+@settings(
+    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 def test_any_bytes_give_an_answer_or_one_line(path: Path, pieces: list[bytes]) -> None:
     path.write_bytes(b"".join(pieces))
+    told: list[str] = []
     try:
-        batch = asyncio.run(read(path))
+        told = asyncio.run(read(path)).warnings
     except InputError as e:
-        assert e.one_line().isprintable()
-    else:
-        assert all(w.isprintable() for w in batch.warnings)
+        told = [e.one_line()]
+    assert all(line.isprintable() for line in told)
 
 
 # ---- standard input and pipes
@@ -308,6 +330,13 @@ async def test_standard_input_is_read_once_for_several_waves() -> None:
     assert len((await source.select(ALL, at=None)).series) == 4
     await source.aclose()
     await source.aclose()
+
+
+async def test_standard_input_for_waves_at_the_same_time() -> None:
+    source = FileSource(["-"], stdin=io.BytesIO(TIMED.encode()))
+    batches = await asyncio.gather(*(source.select(ALL, at=None) for _ in range(4)))
+    await source.aclose()
+    assert [len(b.series) for b in batches] == [4] * 4
 
 
 async def test_standard_input_that_is_binary() -> None:
@@ -372,7 +401,7 @@ async def test_memory_of_series_nobody_asked_for_is_bounded(
 ) -> None:
     monkeypatch.setattr(textreader_module, "UNWANTED_HEADS", 100)
     lines = [f'a{{id="{k % 3000}"}} {k} {T0 + k // 3000}\n' for k in range(9000)]
-    path.write_text("".join(lines) + f'b{{id="1"}} 5 {T0}\n' + "".join(lines))
+    put(path, "".join(lines) + f'b{{id="1"}} 5 {T0}\n' + "".join(lines))
     wave = [Selection(("a",), (Matcher("id", "=", "2999"),)), Selection(("b",))]
     batch = await FileSource([path]).select(wave, at=None)
     assert [s.values.tolist() for s in batch.series] == [[2999, 5999, 8999], [5]]

@@ -18,7 +18,7 @@ from prometheus_client.parser import text_string_to_metric_families as read_text
 
 from engine.samples import Selection
 from engine.sources import FileSource
-from engine.sources import filebytes as filebytes_module
+from engine.sources import textblocks as textblocks_module
 
 EVERYTHING = [Selection((), (), 1e12)]
 Key = tuple[str, frozenset[tuple[str, str]]]
@@ -29,10 +29,14 @@ NASTY = st.lists(st.sampled_from(PIECES), max_size=8).map("".join)
 # The oracle does not read escapes inside exemplars.
 EXEMPLAR = st.lists(st.sampled_from(["a", " ", "} ", "{", " # ", "#"]), max_size=6).map("".join)
 LABELS = st.dictionaries(
-    st.sampled_from(["gpu", "Hostname", "err_msg", "_x9"]), st.one_of(NASTY, st.just("")), max_size=3
+    st.sampled_from(["gpu", "Hostname", "err_msg", "_x9"]),
+    st.one_of(NASTY, st.just("")),
+    max_size=3,
 )
 VALUES = st.one_of(
-    st.sampled_from(["0", "-0.0", "1980", "NaN", "+Inf", "-Inf", "1e-9", "3.40e+38", "18446744073709551615"]),
+    st.sampled_from(
+        ["0", "-0.0", "1980", "NaN", "+Inf", "-Inf", "1e-9", "3.40e+38", "18446744073709551615"]
+    ),
     st.floats(allow_nan=False, allow_infinity=False).map(repr),
 )
 SECONDS = st.integers(1_600_000_000_000, 1_900_000_000_000)  # as milliseconds
@@ -51,10 +55,13 @@ def head(name: str, labels: dict[str, str]) -> str:
 
 def readings_of(path: Path) -> Readings:
     batch = asyncio.run(FileSource([path]).select(EVERYTHING, at=None))
-    assert batch.warnings == [] or all("repeat a time" in w or "without a time" in w for w in batch.warnings)
+    assert batch.warnings == [] or all(
+        "repeat a time" in w or "without a time" in w for w in batch.warnings
+    )
     return {
         (s.name, frozenset(s.labels.items())): [
-            (t if s.timed else None, repr(v)) for t, v in zip(s.ts.tolist(), s.values.tolist(), strict=True)
+            (t if s.timed else None, repr(v))
+            for t, v in zip(s.ts.tolist(), s.values.tolist(), strict=True)
         ]
         for s in batch.series
     }
@@ -90,7 +97,9 @@ def close(a: Readings, b: Readings) -> None:
 def text_format(draw: Callable[..., Any]) -> str:
     lines = []
     stamped = draw(st.sampled_from(["all", "none", "some"]))
-    series = draw(st.lists(st.tuples(st.sampled_from(["a", "b:c", "DCGM_x", "up"]), LABELS), max_size=4))
+    series = draw(
+        st.lists(st.tuples(st.sampled_from(["a", "b:c", "DCGM_x", "up"]), LABELS), max_size=4)
+    )
     for name, labels in draw(st.lists(st.sampled_from(series), max_size=20)) if series else []:
         kind = draw(st.integers(0, 9))
         if kind == 0:
@@ -103,7 +112,9 @@ def text_format(draw: Callable[..., Any]) -> str:
         line = head(name, labels) + gap + draw(VALUES)
         if stamped == "all" or (stamped == "some" and draw(st.booleans())):
             line += draw(st.sampled_from([" ", " ", "  "])).replace(" ", gap) + str(draw(SECONDS))
-        lines.append(draw(st.sampled_from(["", "", "", " "])) + line + draw(st.sampled_from(["", "", " "])))
+        lines.append(
+            draw(st.sampled_from(["", "", "", " "])) + line + draw(st.sampled_from(["", "", " "]))
+        )
     end = draw(st.sampled_from(["\n", "\r\n"]))
     return end.join(lines) + draw(st.sampled_from([end, end]))
 
@@ -123,7 +134,9 @@ def openmetrics(draw: Callable[..., Any]) -> str:
                 value = str(draw(st.integers(0, 10**18))) if counter else draw(VALUES)
                 line = f"{head(full, labels)} {value} {stamp // 1000}.{stamp % 1000:03}"
                 if counter and draw(st.booleans()):
-                    line += f' # {head("", {"trace_id": draw(EXEMPLAR)})} 0.67 {draw(SECONDS) / 1000}'
+                    line += (
+                        f" # {head('', {'trace_id': draw(EXEMPLAR)})} 0.67 {draw(SECONDS) / 1000}"
+                    )
                 lines.append(line)
     return "\n".join([*lines, "# EOF"]) + draw(st.sampled_from(["", "\n"]))
 
@@ -141,7 +154,7 @@ def test_text_format(tmp_path: Path, text: str, chunk: int) -> None:
     # Something readable, so that a file of nothing but blank lines is not refused as empty.
     path.write_bytes(b"# begin\n" + text.encode())
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(filebytes_module, "CHUNK", chunk)
+        patch.setattr(textblocks_module, "CHUNK", chunk)
         close(readings_of(path), oracle)
 
 
@@ -152,12 +165,14 @@ def test_openmetrics(tmp_path: Path, text: str, chunk: int) -> None:
     path = tmp_path / "metrics.om"
     path.write_bytes(text.encode())
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(filebytes_module, "CHUNK", chunk)
+        patch.setattr(textblocks_module, "CHUNK", chunk)
         close(readings_of(path), oracle)
 
 
 @given(openmetrics())
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 def test_what_is_not_asked_for_changes_nothing(tmp_path: Path, text: str) -> None:
     """Selecting by name and matcher gives the same series as reading all and throwing away."""
     path = tmp_path / "metrics.om"
@@ -165,7 +180,10 @@ def test_what_is_not_asked_for_changes_nothing(tmp_path: Path, text: str) -> Non
 
     async def ask(names: tuple[str, ...]) -> list[tuple[str, Any, list[float], list[float]]]:
         batch = await FileSource([path]).select([Selection(names, (), 1e12)], at=None)
-        return [(s.name, s.labels, s.ts.tolist(), np.nan_to_num(s.values).tolist()) for s in batch.series]
+        return [
+            (s.name, s.labels, s.ts.tolist(), np.nan_to_num(s.values).tolist())
+            for s in batch.series
+        ]
 
     wanted = ("a", "DCGM_x_total")
     everything = asyncio.run(ask(()))

@@ -14,14 +14,14 @@ import numpy as np
 import pytest
 import trustme
 from aiohttp import web
-from tests.support.servers import free_port
-from tests.support.web import Handler, answers, serve
 
 from engine.errors import GpuwhyError, InputError, SourceError, UsageError
 from engine.samples import Batch, Matcher, Selection
 from engine.sources import PrometheusConfig, PrometheusSource
 from engine.sources import web as web_module
 from engine.sources.selector import selectors, window_ms
+from tests.support.servers import free_port
+from tests.support.web import Handler, answers, serve
 
 AT = 1_764_432_000.0
 WAVE = [Selection(("up",))]
@@ -37,7 +37,9 @@ UP = {"metric": {"__name__": "up", "job": "a"}, "values": [[AT - 15, "1"], [AT, 
 GOOD = matrix(UP)
 
 
-async def ask(url: str, wave: list[Selection] = WAVE, at: float | None = AT, **options: Any) -> Batch:
+async def ask(
+    url: str, wave: list[Selection] = WAVE, at: float | None = AT, **options: Any
+) -> Batch:
     source = PrometheusSource(PrometheusConfig(url, **options))
     try:
         return await source.select(wave, at=at)
@@ -71,7 +73,10 @@ async def test_values_times_and_labels_arrive() -> None:
 
 
 async def test_samples_outside_the_window_are_cut_off() -> None:
-    late = {"metric": {"__name__": "up"}, "values": [[AT - 901, "1"], [AT - 900, "2"], [AT + 1, "3"]]}
+    late = {
+        "metric": {"__name__": "up"},
+        "values": [[AT - 901, "1"], [AT - 900, "2"], [AT + 1, "3"]],
+    }
     gone = {"metric": {"__name__": "up", "job": "b"}, "values": [[AT - 901, "1"]]}
     async with serve(answers(matrix(late, gone))) as site:
         batch = await ask(site.url)
@@ -79,14 +84,14 @@ async def test_samples_outside_the_window_are_cut_off() -> None:
 
 
 async def test_the_request_is_a_form_and_names_no_more_than_asked() -> None:
-    wave = [Selection(("a", "b.c"), (Matcher("Hostname", "=", 'x"\\\n'), Matcher("gpu", "!~", "7|8")))]
+    wave = [
+        Selection(("a", "b.c"), (Matcher("Hostname", "=", 'x"\\\n'), Matcher("gpu", "!~", "7|8")))
+    ]
     async with serve(answers(GOOD)) as site:
         await ask(f"{site.url}/prometheus/", wave)
         [(method, path, form, headers)] = site.seen
     assert (method, path) == ("POST", "/prometheus/api/v1/query")
-    assert form["query"] == (
-        '{__name__=~"a|b\\\\.c",Hostname="x\\"\\\\\\n",gpu!~"7|8"}[900001ms]'
-    )
+    assert form["query"] == ('{__name__=~"a|b\\\\.c",Hostname="x\\"\\\\\\n",gpu!~"7|8"}[900001ms]')
     assert form["time"] == "1764432000.000"
     assert headers["User-Agent"] == "gpuwhy"
 
@@ -164,7 +169,10 @@ async def test_unknown_host() -> None:
             '{"status": "success", "data": {"resultType": "matrix", "result": [{"values": 3}]}}',
             "URL answers with a matrix that is malformed",
         ),
-        (matrix({"metric": {}, "values": [[1, "x"]]}), "URL answers with a matrix that is malformed"),
+        (
+            matrix({"metric": {}, "values": [[1, "x"]]}),
+            "URL answers with a matrix that is malformed",
+        ),
         (matrix({"metric": {}, "values": [[1]]}), "URL answers with a matrix that is malformed"),
         (matrix({"values": [[1, "1"]]}), "URL answers with a matrix that is malformed"),
         (
@@ -180,11 +188,23 @@ async def test_wrong_bodies(body: str, line: str) -> None:
 @pytest.mark.parametrize(
     ("status", "body", "words"),
     [
-        (400, '{"status":"error","errorType":"bad_data","error":"1:2: parse error"}', "HTTP 400: bad_data: 1:2: parse error"),
+        (
+            400,
+            '{"status":"error","errorType":"bad_data","error":"1:2: parse error"}',
+            "HTTP 400: bad_data: 1:2: parse error",
+        ),
         (401, "no org id", "refuses access (HTTP 401): no org id; give credentials"),
         (403, "<html>nope</html>", "refuses access (HTTP 403); give credentials"),
-        (404, "404 page not found", "(HTTP 404): 404 page not found; the API may have a path prefix"),
-        (422, '{"status":"error","errorType":"execution","error":"too many samples"}', "too many samples"),
+        (
+            404,
+            "404 page not found",
+            "(HTTP 404): 404 page not found; the API may have a path prefix",
+        ),
+        (
+            422,
+            '{"status":"error","errorType":"execution","error":"too many samples"}',
+            "too many samples",
+        ),
         (429, "slow down", "HTTP 429: slow down; too many requests"),
         (500, "x" * 5000, "HTTP 500: xxx"),
         (503, "", "HTTP 503; the server is not ready"),
@@ -303,7 +323,12 @@ async def test_answers_beyond_the_limit(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 async def test_remarks_of_the_server_are_kept_once() -> None:
-    body = matrix(UP, warnings=["store-3 is\x1b[2J down"], infos=["metric might not be a counter"], isPartial=True)
+    body = matrix(
+        UP,
+        warnings=["store-3 is\x1b[2J down"],
+        infos=["metric might not be a counter"],
+        isPartial=True,
+    )
     async with serve(answers(body)) as site:
         source = PrometheusSource(PrometheusConfig(site.url))
         first = await source.select([Selection(("a",)), Selection(("b",))], at=AT)
@@ -337,7 +362,10 @@ async def test_label_set_warnings_come_with_the_next_batch() -> None:
     async def both(request: web.Request) -> web.StreamResponse:
         form = await request.post()
         if str(form["query"]).startswith("group by"):
-            result = [{"metric": {"gpu": "1"}, "value": [AT, "1"]}, {"metric": {}, "value": [AT, "1"]}]
+            result = [
+                {"metric": {"gpu": "1"}, "value": [AT, "1"]},
+                {"metric": {}, "value": [AT, "1"]},
+            ]
             data = {"resultType": "vector", "result": result}
             return web.json_response({"status": "success", "data": data, "warnings": ["half"]})
         return web.Response(text=GOOD)
@@ -581,7 +609,9 @@ async def test_untrusted_and_misnamed_certificates(ca: trustme.CA, pem: dict[str
         {"cert": None},
     ],
 )
-async def test_unusable_certificate_files(pem: dict[str, str], change: dict[str, str | None]) -> None:
+async def test_unusable_certificate_files(
+    pem: dict[str, str], change: dict[str, str | None]
+) -> None:
     with pytest.raises((InputError, UsageError)) as caught:
         await ask("https://127.0.0.1:9", **{**pem, **change})
     assert isinstance(caught.value, GpuwhyError)

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 from aiohttp import web
-from tests.support.servers import free_port
-from tests.support.web import Handler, answers, serve
 
 from engine.errors import SourceError, UsageError
 from engine.samples import Batch, Matcher, Selection
 from engine.sources import HttpOptions, ScrapeSource, Source
+from tests.support.servers import free_port
+from tests.support.web import Handler, answers, serve
 
 NAMES = ("energy", "temp", "up")
 WAVE = [Selection(NAMES)]
@@ -37,7 +37,9 @@ def counting() -> Handler:
     async def handler(_request: web.Request) -> web.StreamResponse:
         state["n"] += 1
         n = state["n"]
-        return web.Response(text=f'energy{{gpu="0"}} {100 * n} 5\ntemp{{gpu="0",instance="x:1"}} 40')
+        return web.Response(
+            text=f'energy{{gpu="0"}} {100 * n} 5\ntemp{{gpu="0",instance="x:1"}} 40'
+        )
 
     return handler
 
@@ -62,7 +64,11 @@ async def test_three_rounds_are_stamped_by_their_start() -> None:
         {"gpu": "0", "instance": "x:1"},
     )
     assert (energy.ts.tolist(), energy.values.tolist()) == (stamps, [100, 200, 300])
-    assert (up.labels, up.ts.tolist(), up.values.tolist()) == ({"instance": instance}, stamps, [1] * 3)
+    assert (up.labels, up.ts.tolist(), up.values.tolist()) == (
+        {"instance": instance},
+        stamps,
+        [1] * 3,
+    )
     assert (batch.at, batch.queries, batch.warnings) == (stamps[-1], 3, [])
 
 
@@ -84,7 +90,9 @@ async def test_rounds_are_apart_and_can_be_cut_short() -> None:
     progress: list[tuple[int, int]] = []
     async with serve(counting()) as site:
         began = time.monotonic()
-        await scrape(site.url, times=2, interval_s=0.2, on_progress=lambda d, n: progress.append((d, n)))
+        await scrape(
+            site.url, times=2, interval_s=0.2, on_progress=lambda d, n: progress.append((d, n))
+        )
         assert 0.2 <= time.monotonic() - began < 2
         assert progress == [(1, 2), (2, 2)]
         source = ScrapeSource([site.url], interval_s=60.0)
@@ -101,8 +109,10 @@ async def test_an_exporter_that_is_down_has_up_0() -> None:
     ups = {s.labels["instance"]: s.values.tolist() for s in batch.series if s.name == "up"}
     assert sorted(ups.values()) == [[0, 0, 0], [1, 1, 1]]
     assert batch.warnings == [
-        f"3 of 3 scrapes failed: {down} cannot be reached: connection refused; "
-        "check that it runs, host and port"
+        (
+            f"3 of 3 scrapes failed: {down} cannot be reached: connection refused; "
+            "check that it runs, host and port"
+        )
     ]
 
 
@@ -124,7 +134,10 @@ async def test_an_exporter_that_fails_once() -> None:
 @pytest.mark.parametrize(
     ("handler", "words"),
     [
-        (answers("<html>Sign in</html>"), "answers with a web page, not metrics; check the address"),
+        (
+            answers("<html>Sign in</html>"),
+            "answers with a web page, not metrics; check the address",
+        ),
         (answers(""), "does not answer with metrics: -"),
         (answers('{"a": 1}'), 'does not answer with metrics: {"a": 1}'),
         (answers("", status=404), "does not know this path (HTTP 404); exporters usually serve"),

@@ -9,6 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from engine.samples import Batch, Matcher, Selection
+from engine.sources import FileSource, PrometheusConfig, PrometheusSource, Source
 from tests.support.servers import (
     Server,
     import_openmetrics,
@@ -16,9 +19,6 @@ from tests.support.servers import (
     start_prometheus,
     start_victoriametrics,
 )
-
-from engine.samples import Batch, Matcher, Selection
-from engine.sources import FileSource, PrometheusConfig, PrometheusSource, Source
 
 AT = 1_764_432_000.0
 NAMES = ("DCGM_FI_DEV_SM_CLOCK", "DCGM_FI_DEV_XID_ERRORS", "DCGM_FI_DEV_POWER_USAGE")
@@ -32,7 +32,9 @@ def fleet() -> str:
         lines.append(f"# TYPE {name} gauge")
         for node in ("node-1", "node-3"):
             for gpu in ("0", "1"):
-                head = f'{name}{{Hostname="{node}",gpu="{gpu}",modelName="NVIDIA \\"H100\\" a\\\\b"}}'
+                head = (
+                    f'{name}{{Hostname="{node}",gpu="{gpu}",modelName="NVIDIA \\"H100\\" a\\\\b"}}'
+                )
                 # gpu 1 of node-1 stopped 20 minutes ago.
                 last = AT - 1200 if (node, gpu) == ("node-1", "1") else AT + 300
                 for k in range(240):

@@ -1,21 +1,13 @@
-"""Bytes of a metrics file: standard input, gzip and size limits, cut into blocks of whole lines."""
+"""The text of a metrics file, unpacked and cut into blocks of whole lines."""
 
 from __future__ import annotations
 
-import contextlib
-import os
-import select
-import stat
-import sys
-import tempfile
-import threading
 import zlib
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import BinaryIO
 
 from engine.errors import InputError
-from engine.sources.text import looks_like_html, show
+from engine.sources.text import looks_like_html
 
 CHUNK = 1 << 18
 # No sample line comes near; a file without line ends must not end up in memory whole.
@@ -23,124 +15,12 @@ MAX_LINE = 1 << 20
 # What one compressed file may expand to, and what standard input may bring (bytes).
 MAX_BYTES = 16 << 30
 
-STDIN = "-"
-
 _PACKED = {
     b"\x28\xb5\x2f\xfd": ("zstd", "zstd -dc"),
     b"BZh": ("bzip2", "bzip2 -dc"),
     b"\xfd7zXZ\x00": ("xz", "xz -dc"),
     b"PK\x03\x04": ("zip", "unzip -p"),
 }
-
-
-class Cancelled(Exception):  # noqa: N818 - no error: the caller has gone
-    """The question was withdrawn while a file was being read."""
-
-
-class MetricsFile:
-    """One file to read, perhaps several times; pipes and standard input are copied once.
-
-    Attributes:
-        label: what messages call the file.
-        size: bytes on disk (compressed, if it is), known after `prepare`.
-    """
-
-    def __init__(self, path: str | os.PathLike[str], stdin: BinaryIO | None = None) -> None:
-        self.path = os.fspath(path)
-        self.label = "stdin" if self.path == STDIN else show(self.path, 200)
-        self.size = 0
-        self._stdin = stdin
-        self._copy: BinaryIO | None = None
-
-    def prepare(self, stop: threading.Event) -> None:
-        """Check that the file can be read, and copy it if it can be read only once.
-
-        Raises:
-            InputError: missing, a directory, not permitted, or larger than a pipe may be.
-            Cancelled: ``stop`` was set.
-        """
-        if self._copy is not None:
-            return
-        if self.path == STDIN:
-            self._copy = self._spool(self._stdin or sys.stdin.buffer, stop)
-            return
-        try:
-            info = Path(self.path).stat()
-            if stat.S_ISDIR(info.st_mode):
-                raise InputError(
-                    f"{self.label} is a directory", hint="name the metrics files in it"
-                )
-            if stat.S_ISREG(info.st_mode):
-                self.size = info.st_size
-                return
-            with Path(self.path).open("rb") as stream:
-                self._copy = self._spool(stream, stop)
-        except (OSError, ValueError) as e:
-            raise self._unreadable(e) from e
-
-    def open(self) -> BinaryIO:
-        """Open the file at its start; the caller closes it.
-
-        Raises:
-            InputError: it cannot be opened.
-        """
-        try:
-            if self._copy is None:
-                return Path(self.path).open("rb")
-            # A second descriptor of the copy, so that closing it leaves the copy alone.
-            stream = os.fdopen(os.dup(self._copy.fileno()), "rb")
-            stream.seek(0)
-        except OSError as e:
-            raise self._unreadable(e) from e
-        return stream
-
-    def close(self) -> None:
-        """Throw the copy away, if one was made."""
-        if self._copy is not None:
-            self._copy.close()
-            self._copy = None
-
-    def _unreadable(self, e: OSError | ValueError) -> InputError:
-        if isinstance(e, FileNotFoundError):
-            return InputError(
-                f"{self.label}: no such file", hint="check the path, or use - for standard input"
-            )
-        why = e.strerror if isinstance(e, OSError) and e.strerror else str(e)
-        return InputError(f"{self.label} cannot be read: {why}")
-
-    def _spool(self, stream: BinaryIO, stop: threading.Event) -> BinaryIO:
-        with contextlib.ExitStack() as on_error:
-            copy = on_error.enter_context(tempfile.TemporaryFile())
-            for piece in _pieces(stream, stop):
-                if not self.size:
-                    refuse_binary(piece, self.label)
-                self.size += len(piece)
-                if self.size > MAX_BYTES:
-                    raise InputError(f"{self.label} brings more than {MAX_BYTES >> 30} GiB")
-                copy.write(piece)
-            copy.flush()
-            on_error.pop_all()  # from here on `close` sees to it
-        return copy
-
-
-def _pieces(stream: BinaryIO, stop: threading.Event) -> Iterator[bytes]:
-    """Yield what a pipe brings, looking out for ``stop`` while it brings nothing."""
-    try:
-        descriptor: int | None = stream.fileno()
-    except (OSError, ValueError, AttributeError):
-        descriptor = None
-    while True:
-        if stop.is_set():
-            raise Cancelled
-        if descriptor is None:
-            piece = stream.read(CHUNK)
-        elif select.select([descriptor], [], [], 0.1)[0]:
-            piece = os.read(descriptor, CHUNK)
-        else:
-            continue
-        if not piece:
-            return
-        yield piece
 
 
 def refuse_binary(start: bytes, label: str) -> None:
