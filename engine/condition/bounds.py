@@ -235,18 +235,24 @@ class Numbers(Spelled, ABC):
         return Bound(f"({upper} * 0)", upper, exact=False)
 
     def _coalesce(self, node: Coalesce, scope: Scope) -> Bound | None:
-        lowers, uppers, exact = [], [], True
-        known = True
+        found = []
         for option in node.options:
-            found = self.number(option, scope)
-            if found is None or not known:
+            bound = self.number(option, scope)
+            if bound is None:
                 return None
-            known, exact = found.known, exact and found.exact
-            anchored = f"{self.anchor(scope)} * " if found.scalar else ""
-            lowers.append(anchored + found.lower)
-            uppers.append(anchored + found.upper)
-        glue = f" or on({scope.labels}) "
-        return Bound(f"({glue.join(lowers)})", f"({glue.join(uppers)})", exact, known)
+            if bound.scalar:
+                everywhere = f"{self.anchor(scope)} * {bound.upper}"
+                bound = Bound(everywhere, everywhere)
+            found.append(bound)
+        lowers, uppers = [b.lower for b in found], [b.upper for b in found]
+        if all(bound.known for bound in found[:-1]):
+            glue = f" or on({scope.labels}) "
+            exact = all(bound.exact for bound in found)
+            lower, upper = f"({glue.join(lowers)})", f"({glue.join(uppers)})"
+            return Bound(lower, upper, exact, found[-1].known)
+        # Which option counts cannot be told: it is one of them.
+        lower, upper = _extreme("min", lowers, scope), _extreme("max", uppers, scope)
+        return Bound(lower, upper, exact=False, known=False)
 
     def _binary(self, node: Binary, scope: Scope) -> Bound | None:
         left, right = self.number(node.left, scope), self.number(node.right, scope)
@@ -313,3 +319,11 @@ class Numbers(Spelled, ABC):
                 return self._never_negative(node.operand)
             case _:
                 return False
+
+
+def _extreme(function: str, options: list[str], scope: Scope) -> str:
+    """Return the least or greatest of several vectors that have the same labels."""
+    told_apart = " or ".join(
+        f'label_replace({option}, "option", "{k}", "", "")' for k, option in enumerate(options)
+    )
+    return f"{function} by ({scope.labels}) ({told_apart})"

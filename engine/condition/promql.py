@@ -33,6 +33,7 @@ from engine.condition.tree import (
     Peers,
     Presence,
     Truthy,
+    needed_by,
     push_not,
 )
 
@@ -110,7 +111,9 @@ class _Compiler(Numbers):
         return Pushdown(f"group by ({scope.labels}) ({series})", exact)
 
     def _compare(self, node: Compare, scope: Scope) -> Pushdown | None:
-        left, right = self.number(node.left, scope), self.number(node.right, scope)
+        needed = sorted(needed_by(node.left) | needed_by(node.right))
+        inside = replace(scope, names=self.names_of(needed[:1]))
+        left, right = self.number(node.left, inside), self.number(node.right, inside)
         if left is None or right is None:
             return None
         on = "" if left.scalar or right.scalar else f"on({scope.labels}) "
@@ -214,7 +217,7 @@ class _Compiler(Numbers):
         return f"({result} and on({host}) count by ({host}) ({values}) >= {MIN_PEERS})"
 
     def _for_all(self, per_host: str, scope: Scope, inside: Scope) -> str:
-        members = f"{self.anchor(inside)} * 0"
+        members = f"{self.anchor(replace(inside, names=scope.names))} * 0"
         spread = f"{members} + on({self.profile.host}) group_left() {per_host}"
         return f"max by ({scope.labels}) ({spread})"
 

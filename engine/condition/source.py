@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable
 
+from engine.catalogue.nearest import did_you_mean
 from engine.catalogue.types import Place
 from engine.condition.tree import Span
 from engine.errors import CatalogueError, Problem
@@ -36,9 +36,7 @@ class Source:
 
     def unknown(self, span: Span, what: str, name: str, known: Iterable[str]) -> CatalogueError:
         """Return an error for a name that does not exist, offering the nearest that does."""
-        near = difflib.get_close_matches(name, sorted(known), n=1, cutoff=0.6)
-        hint = f"did you mean {near[0]!r}?" if near else ""
-        return self.error(span, f"unknown {what} {_short(name)!r}", hint)
+        return self.error(span, f"unknown {what} {_short(name)!r}", did_you_mean(name, known))
 
     def seconds(self, span: Span, duration: str) -> int:
         """Return the seconds of a duration such as ``90s``, ``5m`` or ``1h30m`` (up to 7d)."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from engine.catalogue.types import Catalogue
@@ -16,10 +16,15 @@ SEEN_S = 900
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """By which labels series are grouped, and how far back everything is shifted."""
+    """By which labels series are grouped, and how far back everything is shifted.
+
+    ``names``: metric names (a regular expression) of which every entity that matters has one;
+    empty if that is not known.
+    """
 
     by: tuple[str, ...]
     offset_s: int = 0
+    names: str = ""
 
     @property
     def labels(self) -> str:
@@ -41,14 +46,18 @@ class Spelled:
         # is pushed down.
         gpu = not own or any(signal.scope == "gpu" for signal in own)
         self._level = "gpu" if gpu else own[0].scope
-        core = [signal for signal in catalogue.signals.values() if signal.core]
-        self._names = "|".join(
-            sorted({sp.name for s in (*own, *core) if s.scope == self._level for sp in s.spellings})
-        )
+        core = [signal.id for signal in catalogue.signals.values() if signal.core]
+        self._usual = self.names_of((*signals_of(tree), *core))
+
+    def names_of(self, signals: Iterable[str]) -> str:
+        """Return a regular expression for all metric names of some signals."""
+        known = [self.catalogue.signals[signal] for signal in signals]
+        names = {sp.name for s in known if s.scope == self._level for sp in s.spellings}
+        return "|".join(sorted(names))
 
     def anchor(self, scope: Scope, *matchers: Matcher) -> str:
-        """Return 1 for every entity that the server has seen any usual reading of."""
-        names = Matcher("__name__", "=~", self._names)
+        """Return 1 for every entity that matters: by default, one with any usual reading."""
+        names = Matcher("__name__", "=~", scope.names or self._usual)
         series = selector("", (names, *self._matchers(scope), *matchers))
         return f"group by ({scope.labels}) (last_over_time({series}[{duration(self.seen_s)}]))"
 

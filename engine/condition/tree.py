@@ -245,6 +245,19 @@ def signals_of(node: Expression) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
+def needed_by(node: Expression) -> frozenset[str]:
+    """Return signals without any sample of which a number is surely unknown."""
+    match node:
+        case Reading() | Share():
+            return frozenset({node.signal})
+        case Binary() | Negative() | Absolute() | PastNumber():
+            return frozenset().union(*(needed_by(child) for child in children(node)))
+        case Coalesce(options=options):
+            return frozenset.intersection(*(needed_by(option) for option in options))
+        case _:
+            return frozenset()
+
+
 def attrs_of(node: Expression) -> tuple[str, ...]:
     """Return the ``gpu.*`` names that an expression reads, in written order, each once."""
     return tuple(dict.fromkeys(n.name for n in walk(node) if isinstance(n, Attr)))

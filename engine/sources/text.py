@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import re
-
-# C0 and C1 controls, line and paragraph separators, and the marks that reorder text on a screen.
-_UNSAFE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069]+")
-
 
 def show(text: str | bytes, limit: int = 120) -> str:
     """Return untrusted text as a single harmless line of at most ``limit`` characters."""
-    if isinstance(text, bytes):
-        text = text[: 4 * limit + 4].decode("utf-8", "replace")
-    line = " ".join(_UNSAFE.sub(" ", text).split())
+    # Enough to fill the line even if much of it is white space; then no more work than that.
+    start = text[: 8 * limit]
+    if isinstance(start, bytes):
+        start = start.decode("utf-8", "replace")
+    # Not printable are controls, line separators, and the marks that reorder or hide text.
+    line = " ".join("".join(c if c.isprintable() else " " for c in start).split())
     return line if len(line) <= limit else line[: limit - 1].rstrip() + "…"
 
 

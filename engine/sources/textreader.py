@@ -26,9 +26,9 @@ from engine.sources.sampleline import (
 from engine.sources.table import SeriesIndex, Sink
 from engine.sources.text import show
 
-# Heads of lines nobody asked for are remembered too, up to this many (about 300 bytes each), so
-# that memory follows what is asked for and not what the file holds.
-UNWANTED_HEADS = 50_000
+# Heads of lines nobody asked for are remembered too, about 300 bytes each. At this many they are
+# forgotten, so that memory follows what is asked for and not what the file holds.
+UNWANTED_HEADS = 100_000
 
 # Deleting all other bytes from a block of tails leaves its shape: which separators, in which order.
 _SHAPELESS = bytes(set(range(256)) - set(b" \t\n\v\f\r_#"))
@@ -94,6 +94,9 @@ class TextReader:
             self._feed_last(last)
 
     def _feed(self, lines: list[bytes]) -> None:
+        if self._unwanted > UNWANTED_HEADS:
+            self._ids = {head: series for head, series in self._ids.items() if series >= 0}
+            self._unwanted = 0
         ids: list[int] = []
         tails: list[bytes] = []
         numbers: list[int] = []
@@ -151,11 +154,8 @@ class TextReader:
         return names is not None and name != b"" and name not in names
 
     def _remember(self, head: bytes, series: int) -> None:
-        if series < 0:
-            if self._unwanted >= UNWANTED_HEADS:
-                return
-            self._unwanted += 1
         self._ids[head] = series
+        self._unwanted += series < 0
 
     def _convert(self, ids: list[int], tails: list[bytes], numbers: list[int]) -> None:
         """Turn the tails of a block into numbers: in bulk if they are regular, else one by one."""
