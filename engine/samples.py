@@ -31,8 +31,8 @@ class RawSeries:
 
     name: str
     labels: Mapping[str, str]
-    ts: Floats
-    values: Floats
+    ts: Floats = field(repr=False)
+    values: Floats = field(repr=False)
     timed: bool = True
 
 
@@ -58,7 +58,7 @@ class Selection:
 class Batch:
     """What a source answered to one wave of selections."""
 
-    series: list[RawSeries]
+    series: list[RawSeries] = field(repr=False)
     at: float | None
     queries: int
     warnings: list[str] = field(default_factory=list)

@@ -111,8 +111,7 @@ class _Compiler(Numbers):
         return Pushdown(f"group by ({scope.labels}) ({series})", exact)
 
     def _compare(self, node: Compare, scope: Scope) -> Pushdown | None:
-        needed = sorted(needed_by(node.left) | needed_by(node.right))
-        inside = replace(scope, names=self.names_of(needed[:1]))
+        inside = replace(scope, names=self.names_of(needed_by(node)))
         left, right = self.number(node.left, inside), self.number(node.right, inside)
         if left is None or right is None:
             return None

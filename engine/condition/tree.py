@@ -246,14 +246,19 @@ def signals_of(node: Expression) -> tuple[str, ...]:
 
 
 def needed_by(node: Expression) -> frozenset[str]:
-    """Return signals without any sample of which a number is surely unknown."""
+    """Return signals of which at least one must be there, or the node is surely unknown.
+
+    Of several such sets the smallest; empty if there is none.
+    """
     match node:
         case Reading() | Share():
             return frozenset({node.signal})
-        case Binary() | Negative() | Absolute() | PastNumber():
-            return frozenset().union(*(needed_by(child) for child in children(node)))
+        case Binary() | Compare() | Negative() | Absolute() | PastNumber():
+            sets = [found for child in children(node) if (found := needed_by(child))]
+            return min(sets, key=lambda found: (len(found), sorted(found)), default=frozenset())
         case Coalesce(options=options):
-            return frozenset.intersection(*(needed_by(option) for option in options))
+            sets = [needed_by(option) for option in options]
+            return frozenset().union(*sets) if all(sets) else frozenset()
         case _:
             return frozenset()
 

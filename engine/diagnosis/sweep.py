@@ -64,7 +64,7 @@ async def _groups(
     where: tuple[Matcher, ...],
 ) -> list[tuple[Matcher, ...]]:
     """Return the matchers of the requests that together cover every GPU once."""
-    if getattr(source, "rescans", not source.queries):
+    if source.rereads:
         return [()]
     rows = await source.label_sets(
         engine.fetcher.core_names(), IDENTITY_LABELS, at=at, window_s=window_s, matchers=where

@@ -67,6 +67,11 @@ class FileSource:
         return some([f.label for f in self._files])
 
     @property
+    def rereads(self) -> bool:
+        """Every call reads the files from the start."""
+        return True
+
+    @property
     def queries(self) -> int:
         """Files send no requests."""
         return 0

@@ -15,6 +15,7 @@ class Source(Protocol):
     Attributes:
         name: what messages call the source, for example ``http://prom:9090``; holds no secrets.
         queries: HTTP requests sent so far, over all calls; 0 for files.
+        rereads: True if every call reads everything anew, so that few large calls beat many.
     """
 
     @property
@@ -25,6 +26,11 @@ class Source(Protocol):
     @property
     def queries(self) -> int:
         """HTTP requests sent so far."""
+        ...
+
+    @property
+    def rereads(self) -> bool:
+        """Whether a call costs the same whatever it asks for."""
         ...
 
     async def select(self, selections: Sequence[Selection], *, at: float | None) -> Batch:

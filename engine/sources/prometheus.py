@@ -85,6 +85,11 @@ class PrometheusSource:
         return self._config.url
 
     @property
+    def rereads(self) -> bool:
+        """A call costs what it asks for."""
+        return False
+
+    @property
     def queries(self) -> int:
         """HTTP requests sent so far."""
         return self._web.sent

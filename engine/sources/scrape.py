@@ -139,6 +139,11 @@ class ScrapeSource:
         return f"{first} and {more} more" if more else first
 
     @property
+    def rereads(self) -> bool:
+        """A call costs what it asks for."""
+        return False
+
+    @property
     def queries(self) -> int:
         """HTTP requests sent so far."""
         return self._web.sent
