@@ -163,7 +163,8 @@ class Explainer:
         few = [name for name in seen if not math.isnan(self._newest(name, one))]
         parts = []
         if few:
-            parts.append(f"too few samples of {', '.join(few)}")
+            lack = "too few samples of" if one.timed else "no times with the samples of"
+            parts.append(f"{lack} {', '.join(few)}")
         if none := [name for name in lacking if name not in few]:
             parts.append(f"no reading of {', '.join(none)}")
         return " and ".join(parts)
@@ -256,7 +257,7 @@ class Explainer:
         title, codes = self.writer.title(node.signal), codes_in_words(node.codes)
         values, lo, hi = one.window(node.signal, node.window_s)
         inside = values[lo:hi]
-        if not inside:
+        if not inside or not one.timed:
             return "", value
         newest, k = inside[-1], len(inside) - 1
         while k >= 0 and inside[k] == newest:

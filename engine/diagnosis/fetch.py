@@ -1,7 +1,7 @@
 """Fetch: from a target to the readings of its GPUs, in at most three waves of requests.
 
 Wave 1 asks for the target under every spelling of its labels at once; the other GPUs of the node
-come along with the few signals that are compared between siblings. Wave 2 runs only when it must:
+come along with the few signals that are compared between siblings, the node with its own readings. Wave 2 runs only when it must:
 siblings of a UUID or pod, or a look at what the source does hold when nothing was found. Wave 3
 asks ``up`` of an exporter whose address was learnt in wave 2.
 """
@@ -130,7 +130,7 @@ class Fetcher:
         for matchers in host_matchers(host):
             common = (*matchers, *cluster)
             if gpu is None or matchers[0].label not in {"Hostname", "hostname"}:
-                out.append(Selection(self.names.gpu, common, window_s))
+                out.append(Selection(self.names.gpu + self.names.node, common, window_s))
                 continue
             out.append(
                 Selection(self.names.gpu, (*common, Matcher("gpu", "=", str(gpu))), window_s)
@@ -138,6 +138,8 @@ class Fetcher:
             if self.names.siblings:
                 others = (*common, Matcher("gpu", "!=", str(gpu)))
                 out.append(Selection(self.names.siblings, others, near))
+            if self.names.node:
+                out.append(Selection(self.names.node, common, window_s))
         return out
 
     def siblings_of(self, places: Iterable[Place]) -> list[Selection]:
@@ -145,10 +147,11 @@ class Fetcher:
         near = max(self.sibling_window_s, 300.0)
         hosts = sorted({p.host for p in places if p.host})
         return [
-            Selection(self.names.siblings, matchers, near)
+            Selection(names, matchers, window)
             for host in hosts
             for matchers in host_matchers(host)
-            if self.names.siblings
+            for names, window in ((self.names.siblings, near), (self.names.node, self.window_s))
+            if names
         ]
 
     def core_names(self) -> tuple[str, ...]:

@@ -41,7 +41,8 @@ async def sweep(
     moment = at
     for matchers in groups:
         got = fetcher.start(moment, window_s)
-        selection = Selection(fetcher.names.gpu, (*matchers, *where), got.window_s)
+        names = fetcher.names.gpu + fetcher.names.node
+        selection = Selection(names, (*matchers, *where), got.window_s)
         await fetcher.ask(source, got, [selection])
         moment = got.at
         queries += got.batch.queries

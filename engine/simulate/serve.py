@@ -142,8 +142,8 @@ async def serve_fleet(
 
 def _application(fleet: Scrapeable, node: str, clock: Clock) -> web.Application:
     app = web.Application()
-    app.router.add_get("/metrics", _Page(fleet.exposition, node, clock))
-    app.router.add_get("/node/metrics", _Page(fleet.node_exposition, node, clock))
+    app.router.add_get("/metrics", _Page(fleet.exposition, node, clock).get)
+    app.router.add_get("/node/metrics", _Page(fleet.node_exposition, node, clock).get)
     return app
 
 
@@ -155,7 +155,8 @@ class _Page:
     node: str
     clock: Clock
 
-    async def __call__(self, request: web.Request) -> web.Response:
+    async def get(self, request: web.Request) -> web.Response:
+        """Answer a scrape."""
         del request
         try:
             text = self.answer(self.node, self.clock())

@@ -141,6 +141,17 @@ def test_a_change_says_from_what_and_when():
     assert term.says == "Xid stayed 79 over 15 minutes"
 
 
+def test_samples_without_times_say_so():
+    (term,), missing = explained(
+        'changed_to(xid, {79}, "15m")', {"xid": series([0, 79])}, timed=False
+    )
+    assert (
+        term.says
+        == "cannot tell whether Xid changed to 79 in the last 15 minutes: no times with the samples of xid"
+    )
+    assert missing == {"xid"}
+
+
 def test_presence_says_why():
     dropped = {("gpu_temp", 0): Dropped({"INT64_BLANK": 60})}
     (term,), _ = explained("blank(gpu_temp)", {}, dropped=dropped)

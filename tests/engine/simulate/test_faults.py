@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import pytest
 
@@ -11,11 +13,17 @@ from engine.simulate.fleet import FAULTS, HERRINGS
 from engine.simulate.observation import Rows
 
 START = 1764432000.0
-SINCE = START + 600.0
-AT = START + 1800.0
+SINCE = START + 300.0
+AT = START + 1500.0
 BAD_BITS = 0xE8
 
 
+@cache
+def well_fleet() -> Fleet:
+    return Fleet(2, 4, workloads=("training",))
+
+
+@cache
 def fleet_with(cause: str, workload: str = "training", **more: object) -> Fleet:
     target = "node-0" if FAULTS[cause].node else "node-0:1"
     fault = Fault(cause, target, SINCE, **more)  # type: ignore[arg-type]
@@ -32,7 +40,7 @@ def bits(rows: Rows, gpu: int = 1) -> int:
 
 @pytest.mark.parametrize("cause", sorted(FAULTS))
 def test_a_fault_changes_its_target_and_nothing_before_it_or_beside_it(cause: str) -> None:
-    sick, well = fleet_with(cause), Fleet(2, 4, workloads=("training",))
+    sick, well = fleet_with(cause), well_fleet()
     assert sick.exposition("node-0", SINCE - 15.0) == well.exposition("node-0", SINCE - 15.0)
     assert sick.exposition("node-1", AT) == well.exposition("node-1", AT)
     try:
@@ -50,7 +58,7 @@ def test_a_fault_changes_its_target_and_nothing_before_it_or_beside_it(cause: st
 
 @pytest.mark.parametrize("cause", sorted(c for c, e in FAULTS.items() if not e.node))
 def test_siblings_of_a_sick_gpu_read_as_if_nothing_had_happened(cause: str) -> None:
-    sick, well = window(fleet_with(cause)), window(Fleet(2, 4, workloads=("training",)))
+    sick, well = window(fleet_with(cause)), window(well_fleet())
     for name in ("power_w", "sm_clock", "mask", "tensor", "sbe", "flit", "link_width", "sight"):
         kept = np.isclose(sick[name][:, [0, 2, 3]], well[name][:, [0, 2, 3]], rtol=0.05)
         assert kept.all(), name
