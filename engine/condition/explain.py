@@ -13,6 +13,8 @@ from engine.condition.tree import (
     LOOKBACK,
     MIRRORED,
     NEGATED,
+    Absolute,
+    Age,
     And,
     Attr,
     Binary,
@@ -22,6 +24,7 @@ from engine.condition.tree import (
     Expression,
     Has,
     IsCode,
+    Negative,
     Not,
     Number,
     Numeric,
@@ -173,6 +176,9 @@ class Explainer:
         main, other, op = node.left, node.right, node.op
         if (not signals_of(main) and signals_of(other)) or isinstance(main, Number):
             main, other, op = other, main, MIRRORED[op]
+        used, other = self._used(main, one), self._used(other, one)
+        # Where a constant stood in for every reading, the readings asked for are named.
+        main = used if any(isinstance(n, Reading | Share | Age | Attr) for n in walk(used)) else main
         unit = unit_of(main, self.catalogue) or unit_of(other, self.catalogue)
         value, threshold = single.number(main)(one), single.number(other)(one)
         held = op if single.truth(node)(one) >= 0 else NEGATED[op]
@@ -180,7 +186,7 @@ class Explainer:
         if seen == limit and value != threshold:
             seen, limit = written(value, unit, 7), written(threshold, unit, 7)
         about = self._parts(main, one)
-        source = "" if isinstance(other, Number) else f" ({self._named(other, one)})"
+        source = "" if isinstance(other, Number) else f" ({self.writer.phrase(other)})"
         says = f"{self.writer.phrase(main)} is {seen}{about}, {COMPARED[held]} {limit}{source}"
         first = next((n for n in walk(main) if isinstance(n, Reading | Share)), None)
         shift = sum(n.offset_s for n in walk(main) if isinstance(n, PastNumber))
@@ -216,13 +222,22 @@ class Explainer:
     def _value(self, node: Numeric, one: One) -> str:
         return written(single.number(node)(one), unit_of(node, self.catalogue))
 
-    def _named(self, node: Numeric, one: One) -> str:
-        """Name a threshold; of alternatives, the one that was used."""
-        if isinstance(node, Coalesce):
-            for option in node.options:
-                if not math.isnan(single.number(option)(one)):
-                    return self._named(option, one)
-        return self.writer.phrase(node)
+    def _used(self, node: Numeric, one: One) -> Numeric:
+        """Return a number with each choice replaced by the alternative that was used."""
+        match node:
+            case Coalesce(options=options):
+                for option in options:
+                    if not math.isnan(single.number(option)(one)):
+                        return self._used(option, one)
+                return node
+            case Binary(left=left, right=right):
+                return replace(node, left=self._used(left, one), right=self._used(right, one))
+            case Negative(operand=operand) | Absolute(operand=operand):
+                return replace(node, operand=self._used(operand, one))
+            case PastNumber(operand=operand) if one.timed:
+                return replace(node, operand=self._used(operand, one.earlier(node.offset_s)))
+            case _:
+                return node
 
     def _newest(self, signal: str, one: One) -> float:
         return single.number(Reading("last", signal, LOOKBACK))(one)
@@ -253,23 +268,23 @@ class Explainer:
         return Term(node.signal, says, seen, "code", op, codes, float(window), function=function)
 
     def _change(self, node: ChangedTo, one: One, value: float) -> tuple[str, float]:
-        """Say what the newest change in the window was, and when."""
+        """Say what the newest change to one of the codes was, and when; else what was seen."""
         title, codes = self.writer.title(node.signal), codes_in_words(node.codes)
         values, lo, hi = one.window(node.signal, node.window_s)
         inside = values[lo:hi]
         if not inside or not one.timed:
             return "", value
-        newest, k = inside[-1], len(inside) - 1
-        while k >= 0 and inside[k] == newest:
-            k -= 1
-        if k < 0:
+        changes = [k for k in range(1, len(inside)) if inside[k] != inside[k - 1]]
+        wanted = [k for k in changes if inside[k] in node.codes]
+        if not changes:
             window = span_of(node.window_s)
-            return f"{title} stayed {written(newest, 'code')} over {window}", newest
+            return f"{title} stayed {written(inside[-1], 'code')} over {window}", inside[-1]
+        k = (wanted or changes)[-1]
         times = one.times(node.signal, node.window_s)
-        ago = round(one.at - times[k + 1])
-        was, became = written(inside[k], "code"), written(newest, "code")
-        tail = "" if newest in node.codes else f", not to {codes}"
-        return f"{title} changed from {was} to {became} {span_of(ago)} ago{tail}", newest
+        ago = round(one.at - times[k])
+        was, became = written(inside[k - 1], "code"), written(inside[k], "code")
+        tail = "" if wanted else f", not to {codes}"
+        return f"{title} changed from {was} to {became} {span_of(ago)} ago{tail}", inside[k]
 
     def _presence(self, node: Presence, one: One) -> Term:
         title, unit = self.writer.title(node.signal), self.catalogue.signals[node.signal].unit

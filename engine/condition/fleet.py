@@ -278,14 +278,11 @@ def _sign(flags: Flags) -> Truths:
 def _changed_to(fleet: Fleet, node: ChangedTo) -> Truths:
     out = np.zeros(fleet.n, dtype=np.int8)
     rows = fleet.segments(node.signal, node.window_s)
-    if rows is None or not fleet.timed:
+    if rows is None:
         return out
-    is_code = np.isin(windows.last(rows), np.array(sorted(node.codes), dtype=np.float64))
-    # One sample with the code may be old or new; any other value is no change to the code.
-    out[rows.rows] = np.where(is_code, 0, -1)
-    several = rows.sizes > 1
-    if several.any():
-        some = rows.at_least(2)
-        changed = windows.changes(some) > 0
-        out[some.rows] = np.where(is_code[several] & changed, 1, -1)
+    # A code without a time, or alone, may be old or new; other values are no change to it.
+    out[rows.rows] = np.where(windows.any_of(rows, node.codes), 0, -1)
+    some = rows.at_least(2)
+    if fleet.timed and some.rows.size:
+        out[some.rows] = _sign(windows.changed_to(some, node.codes))
     return out

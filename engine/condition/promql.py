@@ -158,15 +158,17 @@ class _Compiler(Numbers):
         return self._any(tests, scope, exact=self.profile.one_series)
 
     def _changed_to(self, node: ChangedTo, scope: Scope) -> Pushdown | None:
-        """Find the entities with a series that ends in one of the codes.
+        """Find the entities with a code as large as the smallest asked for.
 
-        A change ends there, in whichever series; where there is one series only, it must also
-        have changed.
+        Any code of the window may be the one, and PromQL has no test for a set over time; where
+        there is one series only, it must also have changed.
         """
-        last = self.windowed("last_over_time", node.signal, node.window_s, scope)
-        found = self._one_of(last, node.codes, scope)
+        largest = self.windowed("max_over_time", node.signal, node.window_s, scope)
+        if largest is None:
+            return None
+        found = self._any(f"({largest}) >= {min(node.codes)}", scope, exact=False)
         if found is None or not self.profile.one_series:
-            return None if found is None else replace(found, exact=False)
+            return found
         changed = self.windowed("changes", node.signal, node.window_s, scope, scaled=False)
         on = f"on({scope.labels})"
         return Pushdown(f"({found.query} and {on} {self._some(changed, scope)})", exact=False)

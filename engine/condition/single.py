@@ -321,11 +321,11 @@ def _presence(one: One, state: str, signal: str) -> int:
 
 def _changed_to(one: One, node: ChangedTo) -> int:
     values, lo, hi = one.window(node.signal, node.window_s)
-    if not one.timed or lo >= hi:
+    if lo >= hi:
         return 0
     inside = values[lo:hi]
-    is_code = inside[-1] in node.codes
-    if len(inside) == 1:
-        # One sample with the code may be old or new; any other value is no change to the code.
-        return 0 if is_code else -1
-    return 1 if is_code and inside.count(inside[-1]) < len(inside) else -1
+    if not one.timed or len(inside) == 1:
+        # A code without a time, or alone, may be old or new; other values are no change to it.
+        return 0 if any(value in node.codes for value in inside) else -1
+    pairs = zip(inside, inside[1:], strict=False)
+    return 1 if any(new != old and new in node.codes for old, new in pairs) else -1

@@ -184,7 +184,7 @@ class Presence(Node):
 
 @dataclass(frozen=True, slots=True)
 class ChangedTo(Node):
-    """The newest change of a code signal inside the window went to one of the codes."""
+    """A code signal changed to one of the codes inside the window."""
 
     signal: str
     codes: frozenset[int]

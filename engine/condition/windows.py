@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from engine.condition.memo import Groups, Segments
+from engine.condition.memo import Flags, Groups, Segments
 from engine.condition.series import MASK_LIMIT
 from engine.samples import Floats, Ints
 
@@ -84,6 +84,25 @@ def changes(rows: Segments) -> Floats:
     differs = np.zeros(len(values))
     differs[1:] = values[1:] != values[:-1]
     return reduce_rows(np.add, differs, rows.lo + 1, rows.hi)
+
+
+def any_of(rows: Segments, codes: frozenset[int]) -> Flags:
+    """Return whether any sample is one of the codes."""
+    return reduce_rows(np.add, _is_code(rows, codes), rows.lo, rows.hi) > 0
+
+
+def changed_to(rows: Segments, codes: frozenset[int]) -> Flags:
+    """Return whether any sample is one of the codes and differs from the one before it."""
+    values = rows.column.values
+    came = _is_code(rows, codes)
+    came[1:] *= values[1:] != values[:-1]
+    return reduce_rows(np.add, came, rows.lo + 1, rows.hi) > 0
+
+
+def _is_code(rows: Segments, codes: frozenset[int]) -> Floats:
+    wanted = np.array(sorted(codes), dtype=np.float64)
+    found: Floats = np.isin(rows.column.values, wanted).astype(np.float64)
+    return found
 
 
 def stddev(rows: Segments) -> Floats:

@@ -26,7 +26,10 @@ _NO_EXPORT = "no public exporter is known to carry it"
 def evidence(
     judge: Judge, seen: Observation, i: int, symptoms: Iterable[str]
 ) -> tuple[Evidence, ...]:
-    """Return the readings that made some symptoms true for entity i, each once, in rule order."""
+    """Return the readings that made some symptoms true for entity i, in rule order.
+
+    One reading (a signal, its value, its window) stands once, with the first threshold it met.
+    """
     out: list[Evidence] = []
     known: set[tuple[str, str, str]] = set()
     entity = seen.frame.entities[i]
@@ -34,7 +37,7 @@ def evidence(
         rule = judge.observer.rules[symptom]
         condition = judge.observer.conditions[symptom]
         for term in condition.explain(seen.frame, i, seen.memo):
-            key = (term.signal, term.op, str(term.threshold))
+            key = (term.signal, str(term.value), str(term.window_s))
             if term.truth is not Truth.TRUE or key in known:
                 continue
             known.add(key)

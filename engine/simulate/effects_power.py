@@ -13,11 +13,17 @@ from engine.simulate.workloads import phase
 _HALF_CLOCK_POWER = power_share(np.array(0.5))
 
 
+def _loaded_w(span: Span) -> Floats:
+    """Return the power a bad cooler has to cope with: that of the usual work, or half of TDP."""
+    boards = span.boards
+    return np.maximum(boards.typical_w[span.cols], 0.5 * boards.tdp_w[span.cols])
+
+
 def _resistance_for(span: Span, die_c: Floats) -> Floats:
     """Return the factor on thermal resistance that settles the die at ``die_c`` under load."""
     boards = span.boards
     inlet = boards.inlet_c[boards.node][span.cols]
-    rise = boards.typical_w[span.cols] * boards.resistance[span.cols]
+    rise = _loaded_w(span) * boards.resistance[span.cols]
     return np.asarray((die_c - inlet) / rise, dtype=np.float64)
 
 
@@ -58,8 +64,8 @@ def _thermal_slowdown_hw(env: Environment, span: Span) -> None:
     # faster there than the driver's own slowdown can follow.
     boards = span.boards
     leak = 1.2 * boards.idle_w[span.cols]
-    work = boards.typical_w[span.cols] - boards.idle_w[span.cols]
-    halved = (leak + work * _HALF_CLOCK_POWER) / boards.typical_w[span.cols]
+    full = _loaded_w(span)
+    halved = (leak + (full - boards.idle_w[span.cols]) * _HALF_CLOCK_POWER) / full
     hot = boards.slowdown_c[span.cols] + 0.5 + 1.5 * span.severity
     inlet = boards.inlet_c[boards.node][span.cols]
     target = _resistance_for(span, inlet + (hot - inlet) / halved)

@@ -226,7 +226,7 @@ def _step_thermal_limits(boards: Boards, now: _Now, state: State) -> None:
     # The driver holds the die just above its limit, as boards short of cooling are seen to sit.
     over = (state.die > boards.max_op_c + 1.0) | (state.memory > boards.mem_max_op_c)
     cool = (state.die < boards.max_op_c + 0.4) & (state.memory < boards.mem_max_op_c - 1.0)
-    state.driver = np.where(over, state.driver - 0.02, state.driver + 0.005 * cool)
+    state.driver = np.where(over, state.driver - 0.05, state.driver + 0.005 * cool)
     state.driver = np.clip(state.driver, now.floor, 1.0)
     # Released two kelvin below the driver's own limit, so that it does not flutter.
     state.hard = np.where(

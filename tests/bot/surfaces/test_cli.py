@@ -241,14 +241,21 @@ def test_text_that_the_locale_lacks_is_not_lost():
     assert "caf\\xe9" in done.stdout
 
 
-def test_interrupting_a_real_process_leaves_no_traceback(tmp_path):
-    pipe = tmp_path / "pipe"
-    os.mkfifo(pipe)
-    with subprocess.Popen(
-        [*PYTHON, "why", "a:1", "--metrics", str(pipe)], stderr=subprocess.PIPE, text=True
-    ) as process:
-        time.sleep(2)
+def test_interrupting_a_real_process_leaves_no_traceback():
+    process = subprocess.Popen(
+        [*PYTHON, "why", "a:1", "--metrics", "-"],
+        stdin=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        time.sleep(3)
         process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=20)
-    assert process.returncode == 130
+        err = process.stderr.read()
+        assert process.wait(timeout=20) == 130
+    finally:
+        process.kill()
+        process.stdin.close()
+        process.stderr.close()
+        process.wait()
     assert "Traceback" not in err

@@ -103,7 +103,7 @@ CASES = [
     ('changed_to(xid, {79}, "15m")', {"xid": series([13, 79])}, TRUE),
     ('changed_to(xid, {79}, "15m")', {"xid": constant(79)}, FALSE),
     ('changed_to(xid, {79}, "15m")', {"xid": series([79, 79, 0, 0])}, FALSE),
-    ('changed_to(xid, {79}, "15m")', {"xid": series([0, 79, 79, 13])}, FALSE),
+    ('changed_to(xid, {79}, "15m")', {"xid": series([0, 79, 79, 13])}, TRUE),
     ('changed_to(xid, {79}, "30s")', {"xid": series([0, 79, 79, 79, 79])}, FALSE),
     ('changed_to(xid, {79}, "15m")', {"xid": [(AT, 79)]}, UNKNOWN),
     ('changed_to(xid, {79}, "15m")', {"xid": [(AT, 0)]}, FALSE),

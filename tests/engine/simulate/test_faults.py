@@ -14,7 +14,8 @@ from engine.simulate.observation import Rows
 
 START = 1764432000.0
 SINCE = START + 300.0
-AT = START + 1500.0
+AT = START + 1200.0
+WINDOW_S = 300.0
 BAD_BITS = 0xE8
 
 
@@ -31,7 +32,7 @@ def fleet_with(cause: str, workload: str = "training", **more: object) -> Fleet:
 
 
 def window(fleet: Fleet, node: int = 0) -> Rows:
-    return fleet.views(np.arange(AT - 600.0, AT + 1.0, 15.0), [node])[0].rows
+    return fleet.views(np.arange(AT - WINDOW_S, AT + 1.0, 15.0), [node])[0].rows
 
 
 def bits(rows: Rows, gpu: int = 1) -> int:
@@ -84,10 +85,10 @@ def test_severity_is_a_matter_of_degree() -> None:
 def test_power_limit_lowered() -> None:
     rows = window(fleet_with("power_limit_lowered", severity=0.6))
     assert rows["enforced_w"][-1, 1] == rows["requested_w"][-1, 1] < 500
-    assert rows["power_w"][:, 1].mean() == pytest.approx(rows["enforced_w"][-1, 1], rel=0.02)
+    assert np.median(rows["power_w"][:, 1]) == pytest.approx(rows["enforced_w"][-1, 1], rel=0.02)
     assert bits(rows) == 0x4
     assert rows["sm_clock"][:, 1].mean() < 0.9 * 1980
-    assert rows["power_ns"][-1, 1] - rows["power_ns"][0, 1] == pytest.approx(600e9, rel=0.01)
+    assert rows["power_ns"][-1, 1] - rows["power_ns"][0, 1] == pytest.approx(300e9, rel=0.01)
 
 
 def test_platform_power_cap_leaves_the_requested_limit_alone() -> None:
@@ -109,7 +110,7 @@ def test_power_brake_halves_every_gpu_of_the_node(workload: str) -> None:
     rows = window(fleet_with("power_brake", workload))
     assert (rows["mask"].astype(int) == 0x88).all()
     assert (rows["sm_clock"] <= 990).all()
-    assert (rows["brake_ns"][-1] - rows["brake_ns"][0] == 600e9).all()
+    assert (rows["brake_ns"][-1] - rows["brake_ns"][0] == 300e9).all()
 
 
 def test_power_brake_shows_on_an_idle_gpu_too() -> None:
@@ -175,13 +176,13 @@ def test_pstate_stuck_is_slow_in_core_and_memory() -> None:
     assert (rows["pstate"][:, 1] == 8).all()
     assert (rows["mem_clock"][:, 1] < 0.5 * 2619).all()
     assert (rows["sm_clock"][:, 1] < 0.5 * 1980).all()
-    assert rows["gpu_util"][:, 1].min() > 90
+    assert np.median(rows["gpu_util"][:, 1]) > 90
 
 
 def test_sync_boost_held() -> None:
     rows = window(fleet_with("sync_boost_held"))
     assert bits(rows) == 0x10
-    assert rows["sync_ns"][-1, 1] - rows["sync_ns"][0, 1] == 600e9
+    assert rows["sync_ns"][-1, 1] - rows["sync_ns"][0, 1] == 300e9
 
 
 def test_clock_ramp_is_slow_after_every_pause() -> None:
@@ -260,7 +261,7 @@ def test_ecc_faults_move_their_counters() -> None:
     assert rows["remap_pending"][-1, 1] == 1
     assert rows["recovery"][-1, 1] == 1
     rows = window(fleet_with("ecc_correctable_storm"))
-    rate = (rows["sbe"][-1] - rows["sbe"][0]) / 600.0
+    rate = (rows["sbe"][-1] - rows["sbe"][0]) / WINDOW_S
     assert rate[1] == pytest.approx(20.0, rel=0.05)
     assert rate[[0, 2, 3]].max() < 0.1
     rows = window(fleet_with("row_remap_failure"))
@@ -291,7 +292,7 @@ def test_link_faults_move_their_counters() -> None:
     assert rows["replay"][-1, 1] - rows["replay"][0, 1] > 1000
     rows = window(fleet_with("nvlink_errors"))
     gained = rows["flit"][-1] - rows["flit"][0]
-    assert gained[1] / 600.0 > 100.0
+    assert gained[1] / WINDOW_S > 100.0
     assert gained[[0, 2, 3]].max() == 0
     assert rows["nvlink_tx"][:, 1].mean() > 0
     rows = window(fleet_with("nvlink_down"))

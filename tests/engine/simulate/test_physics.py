@@ -38,7 +38,7 @@ def rows_of(fleet: Fleet, minutes: int = 20, node: int = 0) -> Rows:
     cause=st.sampled_from(sorted(FAULTS)),
     severity=st.floats(0.0, 1.0),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_the_laws_hold_under_every_fault(
     seed: int, model: str, workload: str, cause: str, severity: float
 ) -> None:

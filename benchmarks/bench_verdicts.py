@@ -1,0 +1,84 @@
+"""Verdicts from samples in memory, on one core, with all rules: how many GPUs a second.
+
+Two figures: from a frame (rules only), and from raw series as a source gives them (names, units,
+blanks and merging included). Every round has a fresh inference engine, with nothing remembered.
+"""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Mapping
+from statistics import median
+
+from benchmarks.fleets import WINDOW_S, batch, one_in_eight_sick
+from benchmarks.harness import Row
+from engine.catalogue import load_catalogue
+from engine.diagnosis.judge import Judge
+from engine.inference import Derived, Inferrer, make_inferrer
+from engine.model import Truth, Verdict
+from engine.signals.normalise import build_frame
+
+NODES, ROUNDS = 64, 5
+TARGET_PER_S = 300.0
+STAGES = ("normalise", "observe", "infer", "explain")
+
+
+class _Clocked(Inferrer):
+    """An inference engine that adds up the time spent in it."""
+
+    def __init__(self, inner: Inferrer) -> None:
+        self.inner = inner
+        self.spent = 0.0
+
+    @property
+    def name(self) -> str:
+        return self.inner.name
+
+    def infer(self, truths: Mapping[str, Truth]) -> tuple[Derived, ...]:
+        began = time.perf_counter()
+        found = self.inner.infer(truths)
+        self.spent += time.perf_counter() - began
+        return found
+
+
+def rows() -> list[Row]:
+    """Judge 512 GPUs, one in eight of them sick, a few times."""
+    catalogue = load_catalogue()
+    judge = Judge(catalogue)
+    fleet = one_in_eight_sick(NODES)
+    given = batch(fleet)
+    count = len(fleet.gpus)
+    rounds = []
+    for _ in range(ROUNDS):
+        gc.collect()
+        judge.inferrer = _Clocked(make_inferrer(judge.causes))
+        began = time.perf_counter()
+        frame = build_frame(given, catalogue, at=given.at, window_s=WINDOW_S).frame
+        framed = time.perf_counter()
+        seen = judge.observe(frame)
+        states = judge.states(seen)
+        observed = time.perf_counter()
+        answers = [judge.judge(seen, i, states) for i in range(count)]
+        judged = time.perf_counter()
+        inferred = judge.inferrer.spent
+        rounds.append(
+            (framed - began, observed - framed, inferred, judged - observed - inferred)
+        )
+    sick = sum(answer.verdict is Verdict.DEGRADED for answer in answers)
+    cost = dict(zip(STAGES, (median(stage) for stage in zip(*rounds, strict=True)), strict=True))
+    whole = sum(cost.values())
+    rules_only = whole - cost["normalise"]
+    per_gpu = ", ".join(f"{name} {1e3 * cost[name] / count:.2f}" for name in STAGES)
+    return [
+        _row(f"verdicts of {count} GPUs ({sick} sick), rules", count / rules_only),
+        _row(f"  from {len(given.series)} raw series", count / whole),
+        Row("  where the time goes, ms a GPU", per_gpu),
+    ]
+
+
+def _row(what: str, per_s: float) -> Row:
+    return Row(
+        what, f"{per_s:.0f} GPUs/s", target=f">= {TARGET_PER_S:.0f} GPUs/s",
+        difference=f"{per_s / TARGET_PER_S:.1f}x target", met=per_s >= TARGET_PER_S,
+    )  # fmt: skip
