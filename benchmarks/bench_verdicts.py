@@ -62,9 +62,7 @@ def rows() -> list[Row]:
         answers = [judge.judge(seen, i, states) for i in range(count)]
         judged = time.perf_counter()
         inferred = judge.inferrer.spent
-        rounds.append(
-            (framed - began, observed - framed, inferred, judged - observed - inferred)
-        )
+        rounds.append((framed - began, observed - framed, inferred, judged - observed - inferred))
     sick = sum(answer.verdict is Verdict.DEGRADED for answer in answers)
     cost = dict(zip(STAGES, (median(stage) for stage in zip(*rounds, strict=True)), strict=True))
     whole = sum(cost.values())

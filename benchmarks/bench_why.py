@@ -77,7 +77,12 @@ async def _compare(engine: Engine, url: str, gpu: str, at: float, *, sick: bool)
             "< floor + 5 ms",
             ours - floor < TARGET_S,
         ),
-        Row("  waves of requests", str(answer.waves), target=f"<= {MOST_WAVES}", met=answer.waves <= MOST_WAVES),
+        Row(
+            "  waves of requests",
+            str(answer.waves),
+            target=f"<= {MOST_WAVES}",
+            met=answer.waves <= MOST_WAVES,
+        ),
     ]
 
 

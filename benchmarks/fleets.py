@@ -46,9 +46,7 @@ def one_in_eight_sick(nodes: int) -> Fleet:
     """Return nodes of 8 GPUs, one of them sick, with every fault of a single GPU in turn."""
     kinds = [name for name, effect in FAULTS.items() if not effect.node]
     struck = Fleet(nodes=1).start + _RAN_S - _STRUCK_S
-    faults = [
-        Fault(kinds[n % len(kinds)], f"node-{n}:{n % 8}", struck) for n in range(nodes)
-    ]
+    faults = [Fault(kinds[n % len(kinds)], f"node-{n}:{n % 8}", struck) for n in range(nodes)]
     return Fleet(nodes=nodes, gpus=8, faults=faults)
 
 

@@ -47,7 +47,7 @@ class Matcher:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Which series to fetch: any of the metric names, all of the matchers, the last window_s seconds."""
+    """Which series to fetch: any of the names, all of the matchers, the last window_s seconds."""
 
     names: tuple[str, ...]
     matchers: tuple[Matcher, ...] = ()

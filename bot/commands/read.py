@@ -80,7 +80,8 @@ def run(
         try:
             found.append(Part(one.name, read(one.source, catalogue, diagnose)))
         except InputError as error:
-            errors.append(error)
+            named = error.message if one.name in error.message else f"{one.name}: {error.message}"
+            errors.append(InputError(named, hint=error.hint, code=error.code))
     if errors and not found:
         raise errors[0]
     late = frozenset(c.id for c in catalogue.taxonomy.values() if c.class_ in _LAST)
@@ -100,17 +101,13 @@ def judged_by(engine: Engine) -> Diagnose:
 
 
 async def _judged(engine: Engine, text: bytes) -> list[Why]:
-    from engine.diagnosis import DEFAULT_WINDOW_S  # noqa: PLC0415 - numpy, not needed to format
-    from engine.samples import Selection  # noqa: PLC0415
-    from engine.sources.exposition import FileSource  # noqa: PLC0415
+    from engine.sources.exposition import FileSource  # noqa: PLC0415 - numpy, not for formatting
 
     source = FileSource(["-"], stdin=BytesIO(text))
     try:
-        got = engine.fetcher.start(None, DEFAULT_WINDOW_S)
-        await engine.fetcher.ask(source, got, [Selection((), (), got.window_s)])
+        return await engine.each(source)
     finally:
         await source.aclose()
-    return engine.judge_readings(engine.fetcher.frame(got), got, DEFAULT_WINDOW_S)
 
 
 def answer(

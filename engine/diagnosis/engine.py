@@ -91,8 +91,15 @@ class Engine:
         answers = await self._date_old_xids(source, got, readings, chosen, answers)
         return self._why(target, readings, chosen, answers, got, window_s)
 
-    def judge_readings(self, readings: Readings, got: Fetched, window_s: float) -> list[Why]:
-        """Judge every GPU of some readings on its own (pasted exporter text)."""
+    async def each(self, source: Source, *, window_s: float = DEFAULT_WINDOW_S) -> list[Why]:
+        """Judge every GPU of a source on its own: what pasted exporter text shows.
+
+        Raises:
+            InputError: the source cannot be read.
+        """
+        got = self.fetcher.start(None, window_s)
+        await self.fetcher.ask(source, got, [Selection((), (), got.window_s)])
+        readings = self.fetcher.frame(got)
         chosen = list(range(len(readings.frame)))
         answers = self._judge_all(readings, chosen)
         target = Target(Kind.GPU, "")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from engine.diagnosis.words import sentence
+from engine.diagnosis.words import sentence, step
 from engine.model import Class, Evidence, Truth, Unknown
 from engine.samples import LOOKBACK_S
 from engine.units import duration
@@ -149,13 +149,13 @@ def blind(judge: Judge, seen: Observation, i: int, fired: Sequence[Fired]) -> tu
         for pattern in rule.patterns:
             symptoms += [s for s in pattern.all + pattern.any if s in seen.truth]
         signals = [s for name in symptoms for s in sorted(judge.observer.conditions[name].signals)]
-        steps = [step.command or step.do for step in rule.next]
+        steps = [step(s, seen.frame, i, judge.catalogue) for s in rule.next]
         out.append(
             Unknown(
                 cause=rule.id,
                 needs=", ".join(dict.fromkeys(signals)),
                 why=sentence(rule.says, seen.frame, i, judge.catalogue),
-                fix=steps[0] if steps else _NO_EXPORT,
+                fix=steps[0].command or steps[0].do if steps else _NO_EXPORT,
                 blocks=(),
             )
         )

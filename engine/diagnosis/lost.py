@@ -60,7 +60,7 @@ async def lost(
     if target.host in readings.nodes:
         return readings, []
     rows = await source.label_sets(core, IDENTITY_LABELS, at=got.at, window_s=LOOKBACK_LOST_S)
-    got.batch.queries += 1
+    got.batch.queries += 0 if source.rereads else 1
     got.waves += 1
     known = [locate(row) for row in rows]
     if any(p.key[1] for p in known):

@@ -6,8 +6,8 @@ history, is ``weak``: it counts as true, and no verdict that rests on it is more
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -79,19 +79,21 @@ class Observer:
     def observe(self, frame: Frame) -> Observation:
         """Evaluate every symptom for every entity of a frame."""
         memo = Memo(frame)
-        counts = _sample_counts(frame)
         truth: dict[str, Trits] = {}
         weak: dict[str, Bools] = {}
         for name, condition in self.conditions.items():
             value = condition.evaluate(frame, memo)
-            thin = _thin(condition, counts, len(frame))
-            rule = self.rules[name]
-            if rule.hold_s > 0 and (value == 1).any():
-                held = condition.held(frame, memo, rule.hold_s)
-                thin = thin | ((value == 1) & (held == 0))
-                value = np.where((value == 1) & (held == -1), np.int8(-1), value)
+            true = value == 1
+            if true.any():
+                thin = _thin(condition, frame)
+                if (hold_s := self.rules[name].hold_s) > 0:
+                    held = condition.held(frame, memo, hold_s)
+                    thin |= held == 0
+                    value = np.where(true & (held == -1), np.int8(-1), value)
+                weak[name] = thin & (value == 1)
+            else:
+                weak[name] = true
             truth[name] = value
-            weak[name] = thin & (value == 1)
         return Observation(frame, memo, truth, weak)
 
     def since(self, frame: Frame, i: int, symptom: str) -> float | None:
@@ -104,25 +106,22 @@ class Observer:
         condition = self.conditions[symptom]
         times = _times(frame, i, condition.signals)
         alone = _only(frame, i, condition)
+        memo = Memo(alone)
         began: float | None = None
         for t in reversed(times):
-            earlier = replace(alone, at=float(t))
-            if condition.evaluate(earlier, Memo(earlier))[0] != 1:
+            alone.at = t  # a frame of our own; its memo keeps results by moment
+            if condition.evaluate(alone, memo)[0] != 1:
                 return began
-            began = float(t)
+            began = t
         return None
 
 
-def _sample_counts(frame: Frame) -> dict[str, npt.NDArray[np.int64]]:
-    return {name: np.diff(column.offsets) for name, column in frame.columns.items()}
-
-
-def _thin(condition: Condition, counts: Mapping[str, npt.NDArray[np.int64]], n: int) -> Bools:
+def _thin(condition: Condition, frame: Frame) -> Bools:
     """Return for which entities all readings of a condition are single samples."""
-    most = np.zeros(n, dtype=np.int64)
+    most = np.zeros(len(frame), dtype=np.int64)
     for signal in condition.signals:
-        if signal in counts:
-            np.maximum(most, counts[signal], out=most)
+        if signal in frame.columns:
+            np.maximum(most, np.diff(frame.columns[signal].offsets), out=most)
     single: Bools = most == 1
     return single
 
@@ -142,7 +141,7 @@ def _only(frame: Frame, i: int, condition: Condition) -> Frame:
     return subframe(frame, members, condition.signals)
 
 
-def subframe(frame: Frame, members: list[int], signals: Iterable[str]) -> Frame:
+def subframe(frame: Frame, members: list[int], signals: Collection[str]) -> Frame:
     """Return a frame of some entities and signals of another, in the given order."""
     columns = {}
     for name in signals:
@@ -159,7 +158,7 @@ def subframe(frame: Frame, members: list[int], signals: Iterable[str]) -> Frame:
                 offsets,
             )
     picked = np.array(members, dtype=np.int64)
-    place = {old: new for new, old in enumerate(members)}
+    keys = [(s, old, new) for s in signals for new, old in enumerate(members)]
     return Frame(
         entities=[frame.entities[k] for k in members],
         at=frame.at,
@@ -167,7 +166,7 @@ def subframe(frame: Frame, members: list[int], signals: Iterable[str]) -> Frame:
         columns=columns,
         attrs={name: values[picked] for name, values in frame.attrs.items()},
         host=frame.host[picked],
-        dropped={(s, place[k]): d for (s, k), d in frame.dropped.items() if k in place},
-        origins={(s, place[k]): o for (s, k), o in frame.origins.items() if k in place},
+        dropped={(s, k): frame.dropped[s, i] for s, i, k in keys if (s, i) in frame.dropped},
+        origins={(s, k): frame.origins[s, i] for s, i, k in keys if (s, i) in frame.origins},
         window_s=frame.window_s,
     )

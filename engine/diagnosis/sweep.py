@@ -35,7 +35,7 @@ async def sweep(
     fetcher = engine.fetcher
     start = fetcher.start(at, window_s)
     groups = await _groups(engine, source, at, start.window_s, tuple(where))
-    queries, waves = 1, 1
+    queries = waves = 0 if source.rereads else 1
     warnings: list[str] = []
     answers: list[Judgement] = []
     moment = at

@@ -27,15 +27,27 @@ def no_reading(values: Floats, low: float | None, high: float | None, *, counter
 
     A counter may pass through the 32-bit marker by counting, so that one is not tested there.
     """
-    bad: Bools = ~np.isfinite(values)
-    bad |= values >= _INT64_FLOOR
-    bad |= (values >= FP64_BLANK) & (values <= FP64_BLANK + 3)
+    bad = blank(values)
     if not counter:
-        bad |= (values >= INT32_BLANK) & (values <= INT32_BLANK + 3)
+        bad |= blank32(values)
     if low is not None:
         bad |= values < low
     if high is not None:
         bad |= values > high
+    return bad
+
+
+def blank(values: Floats) -> Bools:
+    """Return which values are NaN, infinite, or a 64-bit blank marker."""
+    bad: Bools = ~np.isfinite(values)
+    bad |= values >= _INT64_FLOOR
+    bad |= (values >= FP64_BLANK) & (values <= FP64_BLANK + 3)
+    return bad
+
+
+def blank32(values: Floats) -> Bools:
+    """Return which values are a 32-bit blank marker."""
+    bad: Bools = (values >= INT32_BLANK) & (values <= INT32_BLANK + 3)
     return bad
 
 

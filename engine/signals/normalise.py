@@ -8,23 +8,21 @@ sample at the same moment the largest counts, as ``max by (UUID)`` would have it
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from engine.catalogue.types import Catalogue, Signal, Spelling
+from engine.catalogue.types import Catalogue
 from engine.model import Entity
 from engine.samples import (
     Batch,
-    Column,
     Floats,
     Frame,
     Ints,
     Matcher,
-    Origin,
     RawSeries,
 )
-from engine.signals import clean
+from engine.signals.columns import Piece, column, fill, origin
 from engine.signals.events import xid_changes
 from engine.signals.labels import (
     GPU_LABELS,
@@ -60,14 +58,13 @@ class Readings:
     nodes: dict[str, dict[str, tuple[Floats, Floats]]] = field(default_factory=dict)
 
 
-@dataclass(slots=True)
-class _Piece:
-    """One series on its way into a column."""
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What is learnt once from labels that many series share."""
 
     owner: int
-    series: RawSeries
-    spelling: Spelling
-    exporter: str
+    place: Place
+    identity: tuple[Matcher, ...]
 
 
 def build_frame(
@@ -98,11 +95,13 @@ def build_frame(
         window_s=window_s,
     )
     percent = _percent_exporters(pieces, catalogue)
-    for signal_id in sorted(pieces):
-        signal = catalogue.signals[signal_id]
-        for piece in pieces[signal_id]:
+    for signal_id, group in pieces.items():
+        ratio = catalogue.signals[signal_id].unit == "ratio"
+        for piece in group:
             piece.owner = rank[piece.owner]
-        _fill(frame, signal, pieces[signal_id], frozenset(percent))
+            if ratio and piece.spelling.unit == "ratio" and piece.exporter in percent:
+                piece.scale /= 100.0
+    fill(frame, catalogue.signals, pieces)
     instances = [frozenset(p.instance for p in group if p.instance) for group in groups]
     nodes = _node_readings(node_series, catalogue, entities, instances, frame)
     _derive(frame, pieces, groups)
@@ -115,13 +114,13 @@ def build_frame(
 
 def _sort_out(
     series: list[RawSeries], catalogue: Catalogue
-) -> tuple[dict[str, list[_Piece]], list[list[Place]], list[RawSeries]]:
+) -> tuple[dict[str, list[Piece]], list[list[Place]], list[RawSeries]]:
     """Sort series by signal and by physical GPU; node series are kept apart."""
-    pieces: dict[str, list[_Piece]] = {}
+    pieces: dict[str, list[Piece]] = {}
     index: dict[tuple[str, str], int] = {}
     places: list[list[Place]] = []
     nodes: list[RawSeries] = []
-    cache: dict[tuple[tuple[str, str], ...], tuple[int, str] | None] = {}
+    known: dict[tuple[tuple[str, str], ...], _Known | None] = {}
     spellings = catalogue.spellings
     for one in series:
         pairs = spellings.get(one.name)
@@ -131,22 +130,25 @@ def _sort_out(
             nodes.append(one)
             continue
         signature = tuple(one.labels.items())
-        if signature not in cache:
+        if signature not in known:
             place = locate(one.labels)
-            if not place.key[1]:
-                cache[signature] = None
-            else:
+            known[signature] = None
+            if place.key[1]:
                 owner = index.setdefault(place.key, len(places))
                 if owner == len(places):
                     places.append([])
                 places[owner].append(place)
-                cache[signature] = (owner, place.instance or place.host or "the exporter")
-        known = cache[signature]
-        if known is None:
+                known[signature] = _Known(owner, place, _identity(one.labels))
+        found = known[signature]
+        if found is None:
             continue
         for signal, spelling in pairs:
             if all(one.labels.get(k) == v for k, v in spelling.match.items()):
-                piece = _Piece(known[0], one, spelling, known[1])
+                place = found.place
+                exporter = place.instance or place.host or "the exporter"
+                piece = Piece(
+                    found.owner, one, spelling, exporter, place, found.identity, spelling.scale
+                )
                 pieces.setdefault(signal.id, []).append(piece)
     return pieces, places, nodes
 
@@ -182,7 +184,7 @@ def _attributes(entities: list[Entity], catalogue: Catalogue) -> dict[str, Float
     return out
 
 
-def _percent_exporters(pieces: Mapping[str, list[_Piece]], catalogue: Catalogue) -> list[str]:
+def _percent_exporters(pieces: Mapping[str, list[Piece]], catalogue: Catalogue) -> list[str]:
     """Return the exporters that write ratios as percent, sorted."""
     found: set[str] = set()
     for signal_id, group in pieces.items():
@@ -198,91 +200,19 @@ def _percent_exporters(pieces: Mapping[str, list[_Piece]], catalogue: Catalogue)
     return sorted(found)
 
 
-def _fill(frame: Frame, signal: Signal, group: list[_Piece], percent: frozenset[str]) -> None:
-    """Merge the series of one signal into a column of the frame, recording what was dropped."""
-    lengths = np.array([p.series.values.size for p in group], dtype=np.int64)
-    values = np.concatenate([p.series.values for p in group])
-    owners = np.repeat(np.array([p.owner for p in group], dtype=np.int64), lengths)
-    scales = [_scale(signal, p, percent) for p in group]
-    scaled = values
-    if any(scale != 1.0 for scale in scales):
-        scaled = values * np.repeat(np.array(scales), lengths)
-    counter = signal.kind == "counter"
-    bad = clean.no_reading(values, None, None, counter=counter)
-    bad |= clean.no_reading(scaled, signal.low, signal.high, counter=True)
-    if frame.timed:
-        times = np.concatenate(
-            [p.series.ts if p.series.timed else np.full(p.series.ts.size, frame.at) for p in group]
-        )
-        inside = (times >= frame.at - frame.window_s) & (times <= frame.at)
-    else:
-        times = np.zeros(values.size)
-        inside = np.ones(values.size, dtype=bool)
-    lost = bad & inside
-    if lost.any():
-        _record(frame, signal.id, owners[lost], values[lost])
-    for piece, scale in zip(group, scales, strict=True):
-        key = (signal.id, piece.owner)
-        if key not in frame.origins:
-            frame.origins[key] = _origin(piece, scale)
-    keep = inside & ~bad
-    if keep.any():
-        frame.columns[signal.id] = _column(
-            scaled[keep], times[keep], owners[keep], len(frame), merge=frame.timed
-        )
+def _identity(labels: Mapping[str, str]) -> tuple[Matcher, ...]:
+    """Return the fewest label matchers that find a GPU again."""
+    uuid = [Matcher(name, "=", labels[name]) for name in UUID_LABELS if labels.get(name)]
+    if uuid:
+        return tuple(uuid)
+    host = [Matcher(name, "=", labels[name]) for name in HOST_LABELS if labels.get(name)]
+    if not host and labels.get("instance"):
+        host = [Matcher("instance", "=", labels["instance"])]
+    gpu = [Matcher(name, "=", labels[name]) for name in GPU_LABELS if labels.get(name)]
+    return (*gpu, *host)
 
 
-def _scale(signal: Signal, piece: _Piece, percent: frozenset[str]) -> float:
-    mis_scaled = signal.unit == "ratio" and piece.spelling.unit == "ratio"
-    if mis_scaled and piece.exporter in percent:
-        return piece.spelling.scale / 100.0
-    return piece.spelling.scale
-
-
-def _record(frame: Frame, signal: str, owners: Ints, values: Floats) -> None:
-    for owner in np.unique(owners).tolist():
-        frame.dropped[(signal, owner)] = clean.dropped(values[owners == owner])
-
-
-def _column(values: Floats, times: Floats, owners: Ints, n: int, *, merge: bool) -> Column:
-    """Order samples by owner and time; of several at one moment keep the largest."""
-    if owners.size > 1:
-        step_owner = np.diff(owners)
-        in_order = (step_owner > 0) | ((step_owner == 0) & (np.diff(times) > 0))
-        if not in_order.all():
-            if merge:
-                order = np.lexsort((values, times, owners))
-                values, times, owners = values[order], times[order], owners[order]
-                last = np.ones(owners.size, dtype=bool)
-                last[:-1] = (np.diff(owners) != 0) | (np.diff(times) != 0)
-                values, times, owners = values[last], times[last], owners[last]
-            else:
-                order = np.argsort(owners, kind="stable")
-                values, times, owners = values[order], times[order], owners[order]
-    offsets = np.zeros(n + 1, dtype=np.int64)
-    np.cumsum(np.bincount(owners, minlength=n), out=offsets[1:])
-    return Column(times, values, offsets)
-
-
-def _origin(piece: _Piece, scale: float) -> Origin:
-    """Return the name and the fewest labels that find this series again."""
-    labels = piece.series.labels
-    matchers = [
-        Matcher(name, "=", labels[name])
-        for names in (UUID_LABELS, GPU_LABELS, HOST_LABELS)
-        for name in names[:]
-        if labels.get(name)
-    ]
-    has_uuid = any(m.label in UUID_LABELS for m in matchers)
-    if has_uuid:
-        matchers = [m for m in matchers if m.label in UUID_LABELS]
-    elif not any(m.label in HOST_LABELS for m in matchers) and labels.get("instance"):
-        matchers.append(Matcher("instance", "=", labels["instance"]))
-    matchers += [Matcher(k, "=", v) for k, v in piece.spelling.match.items()]
-    return Origin(piece.series.name, tuple(matchers), scale)
-
-
-def _derive(frame: Frame, pieces: Mapping[str, list[_Piece]], groups: list[list[Place]]) -> None:
+def _derive(frame: Frame, pieces: Mapping[str, list[Piece]], groups: list[list[Place]]) -> None:
     """Add the signals that no exporter has: how many pods and MIG instances a GPU carries."""
     newest = _newest(pieces, len(frame))
     pods = np.full(len(frame), np.nan)
@@ -295,12 +225,10 @@ def _derive(frame: Frame, pieces: Mapping[str, list[_Piece]], groups: list[list[
         known = np.flatnonzero(~np.isnan(counts))
         if known.size:
             times = np.array([_last_seen(newest[i], frame) for i in known.tolist()])
-            frame.columns[name] = _column(
-                counts[known], times, known, len(frame), merge=frame.timed
-            )
+            frame.columns[name] = column(counts[known], times, known, len(frame), merge=frame.timed)
 
 
-def _add_xid_changes(frame: Frame, counters: list[_Piece]) -> None:
+def _add_xid_changes(frame: Frame, counters: list[Piece]) -> None:
     """Merge what Xid counters saw into the Xid gauge (see `engine.signals.events`)."""
     if not frame.timed:
         return
@@ -321,30 +249,23 @@ def _add_xid_changes(frame: Frame, counters: list[_Piece]) -> None:
         times = np.concatenate([gauge.ts, times])
         codes = np.concatenate([gauge.values, codes])
     owners = owners.astype(np.int64)
-    frame.columns["xid"] = _column(codes, times, owners, len(frame), merge=True)
+    frame.columns["xid"] = column(codes, times, owners, len(frame), merge=True)
     for piece in counters:
-        frame.origins.setdefault(("xid", piece.owner), _origin(piece, 1.0))
+        frame.origins.setdefault(("xid", piece.owner), replace(origin(piece), scale=1.0))
 
 
 _Seen = dict[tuple[str | None, tuple[str | None, str] | None], float]
 
 
-def _newest(pieces: Mapping[str, list[_Piece]], n: int) -> list[_Seen]:
+def _newest(pieces: Mapping[str, list[Piece]], n: int) -> list[_Seen]:
     """Return, per GPU, the newest sample time of every (MIG instance, workload)."""
     out: list[_Seen] = [{} for _ in range(n)]
-    cache: dict[tuple[tuple[str, str], ...], Place] = {}
     for group in pieces.values():
         for piece in group:
-            series = piece.series
-            if not series.ts.size:
-                continue
-            signature = tuple(series.labels.items())
-            place = cache.get(signature)
-            if place is None:
-                place = cache[signature] = locate(series.labels)
-            key = (place.mig, place.workload)
-            seen = out[piece.owner]
-            seen[key] = max(seen.get(key, 0.0), float(series.ts[-1]))
+            if piece.series.ts.size:
+                seen = out[piece.owner]
+                key = (piece.place.mig, piece.place.workload)
+                seen[key] = max(seen.get(key, 0.0), float(piece.series.ts[-1]))
     return out
 
 
@@ -399,7 +320,7 @@ def _node_readings(
             continue
         parts = [nodes[entities[i].host or ""][signal] for i in owners]
         lengths = [p[0].size for p in parts]
-        frame.columns[signal] = _column(
+        frame.columns[signal] = column(
             np.concatenate([p[1] for p in parts]),
             np.concatenate([p[0] for p in parts]),
             np.repeat(np.array(owners, dtype=np.int64), lengths),

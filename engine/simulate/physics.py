@@ -38,20 +38,19 @@ _POWER_AT = _RATIOS * (0.55 + 0.45 * _RATIOS) ** 2
 _LOWEST_RATIO = 0.12
 
 # Counters carried from step to step, all starting at a lifetime value or zero.
-COUNTERS = (
-    "energy_mj", "power_ns", "sync_ns", "sw_thermal_ns", "hw_thermal_ns", "thermal_ns",
-    "brake_ns", "low_util_ns", "sbe", "replay", "pcie_errors", "flit", "data", "nv_replay",
-    "nv_recovery", "host_busy_s",
-)  # fmt: skip
-_TIMED = (
-    "energy_mj", "power_ns", "sync_ns", "sw_thermal_ns", "hw_thermal_ns", "thermal_ns",
-    "brake_ns", "low_util_ns",
-)  # fmt: skip
+# Time counters: nanoseconds during which any of these bits was set.
+_TIMED = {
+    "power_ns": POWER_CAP, "sync_ns": SYNC_BOOST, "sw_thermal_ns": SW_THERMAL,
+    "hw_thermal_ns": HW_THERMAL, "thermal_ns": SW_THERMAL | HW_THERMAL,
+    "brake_ns": POWER_BRAKE, "low_util_ns": IDLE,
+}  # fmt: skip
 _RATES = {
     "sbe": "sbe_rate", "replay": "replay_rate", "pcie_errors": "pcie_error_rate",
     "flit": "flit_rate", "data": "data_rate", "nv_replay": "nv_replay_rate",
     "nv_recovery": "nv_recovery_rate",
 }  # fmt: skip
+# Counters carried from block to block.
+COUNTERS = ("energy_mj", *_TIMED, *_RATES, "host_busy_s")
 
 
 @dataclass(slots=True)
@@ -124,10 +123,8 @@ def integrate(
         inlet_c: inlet temperature at each GPU, [S, G].
     """
     shape = (len(steps), len(boards))
-    out = {
-        name: np.zeros(shape)
-        for name in ("ratio", "power_w", "die_c", "memory_c", "mask", "busy", *COUNTERS)
-    }
+    out = {name: np.zeros(shape) for name in ("ratio", "power_w", "die_c", "memory_c")}
+    masks = np.zeros((shape[0], _INNER, shape[1]), dtype=np.int64)
     full_w = dynamic_power(boards, activity)
     busy = activity[:, :, w.GR] > 0.01
     gpus_per_node = np.bincount(boards.node)
@@ -150,17 +147,17 @@ def integrate(
             mem_rise=env.mem_rise[i],
         )
         ratio_sum, power_sum = np.zeros(shape[1]), np.zeros(shape[1])
-        for _ in range(_INNER):
-            out["mask"][i] = _second(boards, now, state)
+        for second in range(_INNER):
+            masks[i, second] = _second(boards, now, state)
             ratio_sum += state.ratio
             power_sum += state.power
-        state.counters["energy_mj"] = state.counters["energy_mj"] + power_sum * (_INNER_S * 1e3)
         out["ratio"][i], out["power_w"][i] = ratio_sum / _INNER, power_sum / _INNER
         out["die_c"][i], out["memory_c"][i] = state.die, state.memory
-        out["busy"][i] = busy[i]
-        for name in _TIMED:
-            out[name][i] = state.counters[name]
-    _count_events(boards, env, steps, state, out)
+    out["busy"], out["mask"] = busy.astype(np.float64), masks[:, -1].astype(np.float64)
+    gained = _gained(boards, env, steps, masks, out["power_w"])
+    for name, more in gained.items():
+        out[name] = state.counters[name] + np.cumsum(more, axis=0)
+        state.counters[name] = out[name][-1].copy()
     return out
 
 
@@ -208,12 +205,6 @@ def _second(boards: Boards, now: _Now, state: State) -> Ints:
     slowed = now.busy & (state.driver < 1.0)
     hot = state.hard > 0.0
     _step_thermal_limits(boards, now, state)
-    for name, on in (
-        ("power_ns", capped), ("sync_ns", now.boost), ("sw_thermal_ns", slowed),
-        ("hw_thermal_ns", hot), ("thermal_ns", slowed | hot), ("brake_ns", now.brake),
-        ("low_util_ns", ~now.busy),
-    ):  # fmt: skip
-        state.counters[name] = state.counters[name] + on * (_INNER_S * _NS)
     return np.asarray(
         IDLE * ~now.busy + POWER_CAP * capped + SYNC_BOOST * now.boost + SW_THERMAL * slowed
         + HW_SLOWDOWN * (hot | now.brake) + HW_THERMAL * hot + POWER_BRAKE * now.brake,
@@ -236,17 +227,18 @@ def _step_thermal_limits(boards: Boards, now: _Now, state: State) -> None:
     )
 
 
-def _count_events(
-    boards: Boards, env: Environment, steps: Ints, state: State, out: dict[str, Floats]
-) -> None:
-    """Add error counts: the expected number each step, rounded up or down by chance."""
+def _gained(
+    boards: Boards, env: Environment, steps: Ints, masks: Ints, power_w: Floats
+) -> dict[str, Floats]:
+    """Return what every counter gains at each step, float64[S, G] by name of `COUNTERS`.
+
+    Errors come at their expected number each step, rounded up or down by chance.
+    """
+    gained = {"energy_mj": power_w * (STEP_S * 1e3)}
+    for name, bits in _TIMED.items():
+        gained[name] = np.count_nonzero(masks & bits, axis=1) * (_INNER_S * _NS)
     for name, rate in _RATES.items():
         chance = noise.uniform(boards.seed, name, boards.gpus, steps)
-        total = state.counters[name] + np.cumsum(
-            np.floor(getattr(env, rate) * STEP_S + chance), axis=0
-        )
-        out[name] = total
-    extra = np.minimum(env.host_load, 0.9) * STEP_S
-    out["host_busy_s"] = state.counters["host_busy_s"] + np.cumsum(extra, axis=0)
-    for name in (*_RATES, "host_busy_s"):
-        state.counters[name] = out[name][-1].copy()
+        gained[name] = np.floor(getattr(env, rate) * STEP_S + chance)
+    gained["host_busy_s"] = np.minimum(env.host_load, 0.9) * STEP_S
+    return gained

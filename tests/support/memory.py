@@ -20,6 +20,7 @@ class MemorySource:
         newest = max((float(s.ts[-1]) for s in self._series if s.ts.size), default=0.0)
         self._now = newest if now is None else now
         self.name = "memory"
+        self.rereads = False
         self.queries = 0
         self.asked: list[tuple[Selection, ...]] = []
 

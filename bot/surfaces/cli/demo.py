@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shlex
+import signal
 import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -37,6 +38,9 @@ def command(*, batch: bool, prometheus: bool | None, common: options.Common) -> 
     from bot.surfaces.cli.inputs import make_engine, overlays  # noqa: PLC0415
     from bot.surfaces.cli.progress import Progress  # noqa: PLC0415
 
+    for ending in (signal.SIGTERM, signal.SIGHUP):
+        # Ended from outside, it cleans up as after Ctrl-C: no server and no files stay behind.
+        signal.signal(ending, lambda *_: signal.raise_signal(signal.SIGINT))
     with asyncio.Runner() as runner:
         with Progress("simulating 8 nodes of 8 GPUs"):
             engine = make_engine(overlays(common))

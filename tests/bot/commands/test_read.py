@@ -54,6 +54,11 @@ def test_several_inputs_keep_their_names_and_one_that_fails_does_not_stop_the_re
     assert answer.errors[0].exit_status == 2
 
 
+def test_the_input_that_fails_is_named(engine):
+    with pytest.raises(InputError, match=r"photo\.jpg: the input is binary"):
+        run([Input("photo.jpg", [b"\xff\xd8\x00\x00"])], catalogue=engine.catalogue)
+
+
 def test_if_nothing_can_be_read_it_is_an_error(engine, tmp_path):
     with pytest.raises(InputError):
         run([Input("missing", tmp_path / "missing")], catalogue=engine.catalogue)

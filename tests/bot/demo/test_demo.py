@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
+import time
 
 import aiohttp
 import pytest
@@ -79,3 +82,26 @@ def test_the_whole_demonstration_names_every_planted_fault_first():
     sweep = document["steps"][0]["answer"]
     found = {i["entity"]["name"]: i["cause"] for i in reversed(sweep["incidents"])}
     assert found == {p["entity"]: p["cause"] for p in document["planted"]}
+
+
+def test_ended_from_outside_it_leaves_nothing_behind(tmp_path):
+    process = subprocess.Popen(
+        [*PYTHON, "demo", "--batch"],
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        deadline = time.monotonic() + 60
+        while not list(tmp_path.glob("*/data/wal")) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        process.send_signal(signal.SIGTERM)
+        err = process.stderr.read()
+        assert process.wait(timeout=30) == 130, err
+    finally:
+        process.kill()
+        process.stderr.close()
+        process.wait()
+    assert "Traceback" not in err
+    assert list(tmp_path.iterdir()) == []

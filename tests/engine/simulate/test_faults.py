@@ -365,7 +365,8 @@ def test_cpu_starved_fills_the_host() -> None:
         lines = fleet.node_exposition(node, AT).splitlines()
         return float(next(v for v in lines if v.startswith("node_load1 ")).split()[1])
 
-    assert load("node-0") > 64 > 32 > load("node-1")
+    assert load("node-0") > 64
+    assert load("node-1") < 32
     assert window(fleet)["sm"].mean() < 0.5
 
 
