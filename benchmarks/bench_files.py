@@ -8,9 +8,10 @@ from __future__ import annotations
 import asyncio
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from prometheus_client import Metric
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics
 from prometheus_client.parser import text_string_to_metric_families as exposition
 
@@ -76,11 +77,13 @@ def rows() -> list[Row]:
     return out
 
 
-def _compare(title: str, text: str, path: str, parser: Callable[..., object]) -> list[Row]:
+def _compare(
+    title: str, text: str, path: str, parser: Callable[[str], Iterable[Metric]]
+) -> list[Row]:
     counted: list[int] = []
 
     def theirs() -> None:
-        counted.append(sum(len(family.samples) for family in parser(text)))  # type: ignore[attr-defined]
+        counted.append(sum(len(family.samples) for family in parser(text)))
 
     (slow,) = medians(1, theirs)
     whole, one = medians(

@@ -179,7 +179,7 @@ class Diagnosis:
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """What could not be seen: the signal missing, why, how to get it, and which causes it blocks."""
+    """What could not be seen: the signal missing, why, how to get it, and what it blocks."""
 
     cause: str
     needs: str

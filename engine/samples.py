@@ -1,4 +1,4 @@
-"""Readings in memory: raw series as a source gives them, and the column layout rules are evaluated on.
+"""Readings in memory: raw series as a source gives them, and the columns that rules work on.
 
 A `Frame` holds n entities; each signal is one `Column` in compressed sparse rows: the samples of
 entity i are ``ts[offsets[i]:offsets[i+1]]`` and ``values[offsets[i]:offsets[i+1]]``, times
@@ -38,7 +38,7 @@ class RawSeries:
 
 @dataclass(frozen=True, slots=True)
 class Matcher:
-    """A label matcher, as in PromQL. ``op`` is one of ``=``, ``!=``, ``=~``, ``!~`` (RE2, anchored)."""
+    """A label matcher, as in PromQL: ``op`` is ``=``, ``!=``, ``=~`` or ``!~`` (RE2, anchored)."""
 
     label: str
     op: str

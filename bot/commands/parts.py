@@ -27,7 +27,7 @@ from bot.answer import (
     plain,
     strong,
 )
-from bot.phrases import count
+from bot.phrases import count, some
 from bot.times import utc
 from engine.model import (
     Alternative,
@@ -219,9 +219,9 @@ def _alternative(other: Alternative) -> Bullet:
 def _unseen(
     signals: Sequence[str], cause: str, why: str, fix: str, causes: Sequence[str]
 ) -> Bullet:
-    head: list[Span | str] = [code(", ".join(signals)), f": {why}", muted(f" ({cause})")]
+    head: list[Span | str] = [code(some(signals)), f": {why}", muted(f" ({cause})")]
     if causes:
-        head.append(f"; cannot tell: {', '.join(causes)}")
+        head.append(f"; cannot tell: {some(causes)}")
     under = (Bullet(line("fix: ", fix)),) if fix else ()
     return Bullet(line(*head), under)
 

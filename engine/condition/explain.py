@@ -178,7 +178,8 @@ class Explainer:
             main, other, op = other, main, MIRRORED[op]
         used, other = self._used(main, one), self._used(other, one)
         # Where a constant stood in for every reading, the readings asked for are named.
-        main = used if any(isinstance(n, Reading | Share | Age | Attr) for n in walk(used)) else main
+        named = any(isinstance(n, Reading | Share | Age | Attr) for n in walk(used))
+        main = used if named else main
         unit = unit_of(main, self.catalogue) or unit_of(other, self.catalogue)
         value, threshold = single.number(main)(one), single.number(other)(one)
         held = op if single.truth(node)(one) >= 0 else NEGATED[op]
@@ -187,7 +188,11 @@ class Explainer:
             seen, limit = written(value, unit, 7), written(threshold, unit, 7)
         about = self._parts(main, one)
         source = "" if isinstance(other, Number) else f" ({self.writer.phrase(other)})"
-        says = f"{self.writer.phrase(main)} is {seen}{about}, {COMPARED[held]} {limit}{source}"
+        what = f"{self.writer.phrase(main)} is {seen}"
+        if isinstance(main, Share):
+            title, bits = self.writer.title(main.signal), " or ".join(main.bits)
+            what = f"{title}: {bits} in {seen} of the samples over {span_of(main.window_s)}"
+        says = f"{what}{about}, {COMPARED[held]} {limit}{source}"
         first = next((n for n in walk(main) if isinstance(n, Reading | Share)), None)
         shift = sum(n.offset_s for n in walk(main) if isinstance(n, PastNumber))
         names = signals_of(main) or tuple(

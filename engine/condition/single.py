@@ -10,6 +10,7 @@ import functools
 import math
 import operator
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 
 from engine.condition import series
 from engine.condition.memo import One
@@ -327,5 +328,5 @@ def _changed_to(one: One, node: ChangedTo) -> int:
     if not one.timed or len(inside) == 1:
         # A code without a time, or alone, may be old or new; other values are no change to it.
         return 0 if any(value in node.codes for value in inside) else -1
-    pairs = zip(inside, inside[1:], strict=False)
-    return 1 if any(new != old and new in node.codes for old, new in pairs) else -1
+    changed = any(new != old and new in node.codes for old, new in pairwise(inside))
+    return 1 if changed else -1

@@ -7,28 +7,24 @@ between questions, so the same readings always give the same answer.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-
-import numpy as np
 
 from engine import __version__
 from engine.catalogue.types import Catalogue
 from engine.diagnosis.combine import combine
-from engine.diagnosis.fetch import Fetched, Fetcher, host_matchers, matches
-from engine.diagnosis.history import XID_HISTORY, LOOKBACK_HISTORY_S, date_xid
-from engine.diagnosis.judge import Judge, Judgement, missing_core
+from engine.diagnosis.fetch import LOOKBACK_LOST_S, Fetched, Fetcher, matches
+from engine.diagnosis.history import LOOKBACK_HISTORY_S, XID_HISTORY, date_xid
+from engine.diagnosis.judge import CORE, Judge, Judgement, missing_core
 from engine.diagnosis.lost import lost, placeholder
+from engine.diagnosis.present import current
 from engine.errors import UsageError
 from engine.model import EngineInfo, Entity, Kind, Sweep, Why
 from engine.samples import Matcher, Selection
-from engine.signals.labels import Place, node_entity
+from engine.signals.labels import node_entity
 from engine.signals.normalise import Readings
 from engine.sources.port import Source
 from engine.topology import Target, parse_target
 
 DEFAULT_WINDOW_S = 900.0
-# A GPU index that changed its UUID (a swapped board) is ambiguous only while both report.
-_REPLACED_S = 120.0
 _ANSWERED = (Kind.GPU, Kind.NODE, Kind.POD, Kind.JOB, Kind.FLEET)
 
 
@@ -80,13 +76,10 @@ class Engine:
             readings, chosen = await lost(self.fetcher, source, got, target)
             if not chosen:
                 readings, chosen = placeholder(target, readings, got), [0]
-        elif any(missing_core(readings.frame, i) for i in chosen):
-            await self._ask_exporter(source, got, readings, chosen)
-            readings, chosen = self._again(target, got)
-        if target.host is None and target.kind is not Kind.FLEET and got.waves == 1:
-            places = [p for i in chosen for p in readings.places[i]]
-            await self.fetcher.ask(source, got, self.fetcher.siblings_of(places))
-            readings, chosen = self._again(target, got)
+        elif more := self._second_wave(target, got, readings, chosen):
+            await self.fetcher.ask(source, got, more)
+            readings = self.fetcher.frame(got)
+            chosen = self._choose(target, readings)
         answers = self._judge_all(readings, chosen)
         answers = await self._date_old_xids(source, got, readings, chosen, answers)
         return self._why(target, readings, chosen, answers, got, window_s)
@@ -129,8 +122,7 @@ class Engine:
         """
         groups = readings.places
         chosen = [i for i, group in enumerate(groups) if any(matches(target, p) for p in group)]
-        if target.kind is Kind.GPU and len(chosen) > 1:
-            chosen = _freshest(readings, chosen)
+        chosen = current(readings, chosen)
         if target.kind is Kind.GPU and len(chosen) > 1:
             names = ", ".join(_distinct(readings.frame.entities[i]) for i in chosen[:4])
             more = f" and {len(chosen) - 4} more" if len(chosen) > 4 else ""
@@ -141,22 +133,27 @@ class Engine:
             )
         return chosen
 
-    def _again(self, target: Target, got: Fetched) -> tuple[Readings, list[int]]:
-        readings = self.fetcher.frame(got)
-        return readings, self._choose(target, readings)
+    def _second_wave(
+        self, target: Target, got: Fetched, readings: Readings, chosen: Sequence[int]
+    ) -> list[Selection]:
+        """Return what can only be asked once the target is known, often nothing.
 
-    async def _ask_exporter(
-        self, source: Source, got: Fetched, readings: Readings, chosen: Sequence[int]
-    ) -> None:
-        """Ask whether the exporters of some GPUs answer scrapes."""
-        addresses = sorted({a for i in chosen for a in readings.instances[i]})
-        if addresses:
-            selection = Selection(
-                ("up",),
-                (Matcher("instance", "=~", "|".join(_literal(a) for a in addresses)),),
-                got.window_s,
-            )
-            await self.fetcher.ask(source, got, [selection])
+        The siblings of a GPU that was not named by its host; and of a GPU whose core readings are
+        missing, whether its exporter answers, and what it read before the window.
+        """
+        frame = readings.frame
+        out = []
+        if target.host is None and target.kind is not Kind.FLEET:
+            places = [p for i in chosen for p in readings.places[i]]
+            out += self.fetcher.siblings_of(places)
+        lacking = [i for i in chosen if missing_core(frame, i)]
+        out += self.fetcher.exporters_of(readings, lacking)
+        mute = [i for i in lacking if not any(frame.samples(s, i)[0].size for s in CORE)]
+        if mute and frame.timed:
+            got.window_s = LOOKBACK_LOST_S
+            places = [p for i in mute for p in readings.places[i]]
+            out += self.fetcher.history_of(places, self.fetcher.core_names())
+        return out
 
     def _judge_all(self, readings: Readings, chosen: Sequence[int]) -> list[Judgement]:
         seen = self.judge.observe(readings.frame)
@@ -223,17 +220,6 @@ class Engine:
         )
 
 
-def _freshest(readings: Readings, chosen: Sequence[int]) -> list[int]:
-    """Of several GPUs under one index, keep those that still report."""
-    frame = readings.frame
-    newest = {}
-    for i in chosen:
-        stamps = [frame.samples(s, i)[0] for s in frame.columns]
-        newest[i] = max((float(ts[-1]) for ts in stamps if ts.size), default=-np.inf)
-    best = max(newest.values())
-    return [i for i in chosen if best - newest[i] <= _REPLACED_S]
-
-
 def _distinct(entity: Entity) -> str:
     name = f"{entity.cluster}::{entity.name}" if entity.cluster else entity.name
     return f"{name} ({entity.uuid})" if entity.uuid else name
@@ -254,12 +240,3 @@ def _entity(target: Target, readings: Readings, chosen: Sequence[int]) -> Entity
             return Entity(Kind.JOB, f"job/{target.job}", target.cluster, job=target.job)
         case _:
             return Entity(Kind.FLEET, "fleet", target.cluster)
-
-
-def _literal(text: str) -> str:
-    import re  # noqa: PLC0415
-
-    return re.escape(text)
-
-
-__all__ = ["DEFAULT_WINDOW_S", "Engine", "Place", "host_matchers", "replace"]

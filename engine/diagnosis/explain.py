@@ -62,7 +62,7 @@ def evidence(
 def unknowns(
     judge: Judge, seen: Observation, i: int, states: Mapping[str, Trits]
 ) -> tuple[Unknown, ...]:
-    """Return what entity i lacks: one entry a signal, core readings first, then by causes blocked."""
+    """Return what entity i lacks: an entry a signal, core readings first, then by blocks."""
     from engine.diagnosis.judge import missing_core  # noqa: PLC0415 - they need each other
 
     blocked: dict[str, set[str]] = {name: set() for name in missing_core(seen.frame, i)}

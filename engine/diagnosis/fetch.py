@@ -1,9 +1,9 @@
 """Fetch: from a target to the readings of its GPUs, in at most three waves of requests.
 
 Wave 1 asks for the target under every spelling of its labels at once; the other GPUs of the node
-come along with the few signals that are compared between siblings, the node with its own readings. Wave 2 runs only when it must:
-siblings of a UUID or pod, or a look at what the source does hold when nothing was found. Wave 3
-asks ``up`` of an exporter whose address was learnt in wave 2.
+come along with the few signals that are compared between siblings, and the node with its own
+readings. Wave 2 runs only when it must: siblings of a UUID or pod, or a look at what the source
+does hold when nothing was found. Wave 3 asks ``up`` of an exporter learnt of in wave 2.
 """
 
 from __future__ import annotations
@@ -29,6 +29,8 @@ from engine.sources.port import Source
 from engine.topology import Target
 
 # Read even if no rule of a site asks for them: identity, core readings, the last Xid.
+# How far back it is looked for readings of a GPU that has none in the window (s).
+LOOKBACK_LOST_S = 86400.0
 ALWAYS = ("gpu_util", "gr_engine_active", "sm_active", "sm_clock", "gpu_temp", "power_usage", "xid")
 _FULL_UUID = 40
 
@@ -129,6 +131,8 @@ class Fetcher:
         out = []
         for matchers in host_matchers(host):
             common = (*matchers, *cluster)
+            if gpu is None:  # a GPU of the node may have gone before the window began
+                out.append(Selection(self.sign_of_life(), common, LOOKBACK_LOST_S))
             if gpu is None or matchers[0].label not in {"Hostname", "hostname"}:
                 out.append(Selection(self.names.gpu + self.names.node, common, window_s))
                 continue
@@ -153,6 +157,36 @@ class Fetcher:
             for names, window in ((self.names.siblings, near), (self.names.node, self.window_s))
             if names
         ]
+
+    def exporters_of(self, readings: Readings, chosen: Iterable[int]) -> list[Selection]:
+        """Return the selections that tell whether the exporters of some GPUs answer scrapes."""
+        addresses = sorted({a for i in chosen for a in readings.instances[i]})
+        if not addresses:
+            return []
+        pattern = "|".join(re.escape(a) for a in addresses)
+        return [Selection(("up",), (Matcher("instance", "=~", pattern),), self.window_s)]
+
+    def history_of(self, places: Sequence[Place], names: tuple[str, ...]) -> list[Selection]:
+        """Return the selections that bring the last day of some GPUs."""
+        by_uuid = sorted({p.uuid for p in places if p.uuid})
+        out = []
+        if by_uuid:
+            pattern = "|".join(re.escape(u) for u in by_uuid)
+            out += [
+                Selection(names, (Matcher(label, "=~", pattern),), LOOKBACK_LOST_S)
+                for label in UUID_LABELS
+            ]
+        by_index = sorted({(p.host, str(p.gpu)) for p in places if not p.uuid and p.host})
+        out += [
+            Selection(names, (*matchers, Matcher("gpu", "=", gpu)), LOOKBACK_LOST_S)
+            for host, gpu in by_index
+            for matchers in host_matchers(host)
+        ]
+        return out
+
+    def sign_of_life(self) -> tuple[str, ...]:
+        """Return the names of the one reading that every GPU exporter has: the die temperature."""
+        return tuple(s.name for s in self.catalogue.signals["gpu_temp"].spellings)
 
     def core_names(self) -> tuple[str, ...]:
         """Return the metric names that every GPU exporter has some of."""

@@ -6,21 +6,18 @@ is down, or nothing of that name exists: then the nearest names are offered.
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 from rapidfuzz import fuzz, process
 
-from engine.diagnosis.fetch import Fetched, Fetcher, host_matchers, matches
+from engine.diagnosis.fetch import LOOKBACK_LOST_S, Fetched, Fetcher, host_matchers, matches
 from engine.errors import UsageError
 from engine.model import Entity, Kind
-from engine.samples import Column, Frame, Matcher, Selection
+from engine.samples import Column, Frame, Selection
 from engine.signals.labels import IDENTITY_LABELS, Place, locate, node_entity
 from engine.signals.normalise import Readings
 from engine.sources.port import Source
 from engine.topology import Target
 
-LOOKBACK_LOST_S = 86400.0
 _CLOSE = 60.0
 _SHOWN = 8
 
@@ -51,12 +48,16 @@ async def lost(
         i for i, group in enumerate(readings.places) if any(matches(target, p) for p in group)
     ]
     if chosen:
-        addresses = sorted({a for i in chosen for a in readings.instances[i]})
-        if addresses:
-            pattern = "|".join(re.escape(a) for a in addresses)
-            up = Selection(("up",), (Matcher("instance", "=~", pattern),), got.window_s)
-            await fetcher.ask(source, got, [up])
-        return fetcher.frame(got), chosen
+        more = fetcher.exporters_of(readings, chosen)
+        if target.host is None:
+            more += fetcher.siblings_of([p for i in chosen for p in readings.places[i]])
+        if not more:
+            return readings, chosen
+        await fetcher.ask(source, got, more)
+        readings = fetcher.frame(got)
+        return readings, [
+            i for i, group in enumerate(readings.places) if any(matches(target, p) for p in group)
+        ]
     if target.host in readings.nodes:
         return readings, []
     rows = await source.label_sets(core, IDENTITY_LABELS, at=got.at, window_s=LOOKBACK_LOST_S)

@@ -27,7 +27,7 @@ def catalogue():
 @pytest.mark.parametrize("name", sorted(ANSWERS))
 def test_the_documented_schema_is_the_generated_one(name):
     written = json.loads((ROOT / "docs" / "schemas" / f"{name}.json").read_text())
-    assert written == schema(name), f"run: make docs ({name} changed)"
+    assert written == schema(name), f"run: gpuwhy schema {name} > docs/schemas/{name}.json"
     jsonschema.Draft202012Validator.check_schema(written)
 
 

@@ -17,6 +17,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "read": ("read", "Say what a log, nvidia-smi output or metrics text shows."),
     "rules": ("rules", "List, show, test and lint the rules."),
     "demo": ("demo", "Run everything on a simulated fleet; nothing to configure."),
+    "schema": ("schema", "Print the JSON Schema of an answer."),
     "completion": ("completion", "Print the completion script for a shell."),
 }
 

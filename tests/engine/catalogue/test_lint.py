@@ -56,7 +56,7 @@ def test_good_house_has_nothing_to_complain_about(root):
         ("load", BIT, "version: 1", "version: one", f"{BIT}:3"),
     ],
 )
-def test_each_check_finds_its_fault(root, put, check, file, old, new, place):  # noqa: PLR0917
+def test_each_check_finds_its_fault(root, put, check, file, old, new, place):
     assert old in HOUSE[file]
     put({file: HOUSE[file].replace(old, new, 1)})
     found = lint(root=root)
