@@ -1,9 +1,9 @@
 # Two targets matter to a newcomer: `make demo` and `make test`. Both set up everything in .venv.
 
 VENV ?= .venv
+# Which Python to use; scripts/find-python looks for one if this is not set.
+export PYTHON
 BIN := $(VENV)/bin
-# The newest supported Python on the PATH, unless PYTHON says otherwise.
-PYTHON ?= $(firstword $(foreach v,3.13 3.12 3.11,$(shell command -v python$(v) 2>/dev/null)) python3)
 # Tests run in as many processes as there are cores.
 JOBS ?= auto
 
@@ -49,7 +49,7 @@ clean: ## remove what was built
 
 $(VENV)/bin/python:
 	@scripts/system-parts build
-	$(PYTHON) -m venv $(VENV)
+	python=$$(scripts/find-python) && "$$python" -m venv $(VENV)
 	$(BIN)/python -m pip install -q --upgrade pip
 
 # durable-rules 2.0.28 calls a function that Python 3.13 removed; built with this define it works.

@@ -69,7 +69,8 @@ def merge_unknown(entries: Iterable[Unknown]) -> tuple[Unknown, ...]:
         key = (one.cause, one.needs, one.why, one.fix)
         blocks.setdefault(key, set()).update(one.blocks)
     merged = [Unknown(*key, tuple(sorted(causes))) for key, causes in blocks.items()]
-    return tuple(sorted(merged, key=lambda u: (-len(u.blocks), u.needs, u.why)))
+    # What blocks no cause in particular blocks all of them: it comes first.
+    return tuple(sorted(merged, key=lambda u: (bool(u.blocks), -len(u.blocks), u.needs, u.why)))
 
 
 def _coverage(answers: Sequence[Judgement]) -> Coverage:

@@ -13,9 +13,9 @@ from engine.catalogue.types import Catalogue
 from engine.diagnosis.combine import combine
 from engine.diagnosis.fetch import LOOKBACK_LOST_S, Fetched, Fetcher, matches
 from engine.diagnosis.history import LOOKBACK_HISTORY_S, XID_HISTORY, date_xid
-from engine.diagnosis.judge import CORE, Judge, Judgement, missing_core
+from engine.diagnosis.judge import Judge, Judgement, missing_core
 from engine.diagnosis.lost import lost, placeholder
-from engine.diagnosis.present import current
+from engine.diagnosis.present import current, silent
 from engine.errors import UsageError
 from engine.model import EngineInfo, Entity, Kind, Sweep, Why
 from engine.samples import Matcher, Selection
@@ -148,7 +148,7 @@ class Engine:
             out += self.fetcher.siblings_of(places)
         lacking = [i for i in chosen if missing_core(frame, i)]
         out += self.fetcher.exporters_of(readings, lacking)
-        mute = [i for i in lacking if not any(frame.samples(s, i)[0].size for s in CORE)]
+        mute = [i for i in lacking if silent(frame, i)]
         if mute and frame.timed:
             got.window_s = LOOKBACK_LOST_S
             places = [p for i in mute for p in readings.places[i]]

@@ -1,9 +1,9 @@
 """Fetch: from a target to the readings of its GPUs, in at most three waves of requests.
 
 Wave 1 asks for the target under every spelling of its labels at once; the other GPUs of the node
-come along with the few signals that are compared between siblings, and the node with its own
-readings. Wave 2 runs only when it must: siblings of a UUID or pod, or a look at what the source
-does hold when nothing was found. Wave 3 asks ``up`` of an exporter learnt of in wave 2.
+come along with the few signals that are compared between siblings, the node with its own readings.
+Wave 2 runs only when it must: siblings of a UUID or pod, the last day of a GPU that fell silent, a
+look at what the source does hold when nothing was found. Wave 3 asks about what wave 2 brought.
 """
 
 from __future__ import annotations

@@ -37,8 +37,9 @@ _ORDER = (Confidence.CERTAIN, Confidence.LIKELY, Confidence.POSSIBLE)
 ACTIVITY = ("gpu_util", "gr_engine_active", "sm_active")
 CORE = ("sm_clock", "gpu_temp", "power_usage")
 _CAUSE = "cause/"
-# The blind cause that means "visibly slow, and nothing exported says why": never healthy.
-_UNEXPLAINED = "metrics_missing"
+# Blind causes that forbid "healthy" whatever the readings: visibly slow and nothing exported says
+# why, and an exporter that has just stopped answering.
+_NEVER_HEALTHY = frozenset({"metrics_missing", "exporter_down"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,8 +204,7 @@ class Judge:
     ) -> Verdict:
         if diagnoses:
             return Verdict.DEGRADED
-        unexplained = any(b.cause == _UNEXPLAINED for b in blind)
-        if unexplained or not core_readings(seen.frame, i):
+        if any(b.cause in _NEVER_HEALTHY for b in blind) or not core_readings(seen.frame, i):
             return Verdict.UNKNOWN
         if any(n.cause == "idle" for n in notes):
             return Verdict.IDLE

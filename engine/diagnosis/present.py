@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from engine.diagnosis.judge import CORE
 from engine.samples import Frame
 from engine.signals.labels import Place
 from engine.signals.normalise import Readings
@@ -28,8 +29,8 @@ def newest(frame: Frame, i: int) -> float:
 
 
 def silent(frame: Frame, i: int) -> bool:
-    """Return whether entity i has no sample at all in the window."""
-    return newest(frame, i) == -np.inf
+    """Return whether entity i has no core reading in the window; a sticky Xid is no sign of life."""
+    return not any(frame.samples(s, i)[0].size for s in CORE)
 
 
 def current(readings: Readings, chosen: Sequence[int]) -> list[int]:

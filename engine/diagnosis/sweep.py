@@ -67,6 +67,7 @@ class _Group:
 
     matchers: tuple[Matcher, ...] = ()
     hosts: frozenset[str] | None = None
+    exporters: tuple[str, ...] = ()
 
     def selections(
         self, fetcher: Fetcher, where: tuple[Matcher, ...], window_s: float
@@ -76,6 +77,9 @@ class _Group:
         out = [Selection(names, matchers, window_s)]
         if self.hosts is None:
             out.append(Selection(fetcher.sign_of_life(), matchers, LOOKBACK_LOST_S))
+        if self.exporters:  # `up` names no host, so the matchers do not find it
+            pattern = "|".join(re.escape(e) for e in self.exporters)
+            out.append(Selection(("up",), (Matcher("instance", "=~", pattern),), window_s))
         return out
 
 

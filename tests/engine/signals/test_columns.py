@@ -16,7 +16,7 @@ BLANKS = (INT32_BLANK, FP64_BLANK, 9.3e18, float("nan"), float("inf"))
 
 
 def signal(name, kind, low, high):
-    return Signal(name, name, "W", kind, "gpu", low=low, high=high)
+    return Signal(name, name, "W", kind, "gpu", (), low=low, high=high)
 
 
 SIGNALS = {s.id: s for s in (signal("a", "gauge", 0.0, 50.0), signal("b", "counter", None, None))}
