@@ -29,7 +29,7 @@ def newest(frame: Frame, i: int) -> float:
 
 
 def silent(frame: Frame, i: int) -> bool:
-    """Return whether entity i has no core reading in the window; a sticky Xid is no sign of life."""
+    """Return whether entity i has no core reading in the window; an Xid is no sign of life."""
     return not any(frame.samples(s, i)[0].size for s in CORE)
 
 
@@ -49,22 +49,20 @@ def current(readings: Readings, chosen: Sequence[int]) -> list[int]:
     ]
 
 
-def gone(known: Iterable[Place], readings: Readings) -> list[Place]:
-    """Return the places of GPUs that a source knew of, and of which a frame has no reading.
+def gone(day: Iterable[Place], now: Sequence[Place]) -> list[Place]:
+    """Return the GPUs that were seen during the last day and are not now.
 
-    Places that another board has taken are left out.
+    One whose place (cluster, host, index) another board has taken is left out, and so is one that
+    is known under another host name since.
     """
-    frame = readings.frame
-    seen = [i for i in range(len(frame)) if not silent(frame, i)]
-    uuids = {frame.entities[i].uuid for i in seen}
-    taken = {_slot_of(frame, i) for i in seen}
-    out: dict[tuple[str, str], Place] = {}
-    for place in known:
-        slot = (place.cluster, place.host, place.gpu)
-        there = place.uuid in uuids if place.uuid else slot in taken
-        if place.key[1] and not there and (place.gpu is None or slot not in taken):
-            out.setdefault(place.key, place)
-    return list(out.values())
+    there = {p.key for p in now}
+    taken = {(p.cluster, p.host, p.gpu) for p in now if p.gpu is not None}
+    found = {
+        p.key: p
+        for p in day
+        if p.key[1] and p.key not in there and (p.cluster, p.host, p.gpu) not in taken
+    }
+    return list(found.values())
 
 
 def _slot_of(frame: Frame, i: int) -> _Slot:

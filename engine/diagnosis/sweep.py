@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 # Hosts per request: 16 hosts of 8 GPUs are about 5,000 series, 8 MB of a 15-minute window.
 HOSTS_PER_REQUEST = 16
 _SHOWN_UNSEEN = 200
+_WHERE = (*HOST_LABELS, "instance")
 
 
 async def sweep(
@@ -40,17 +41,17 @@ async def sweep(
 ) -> Sweep:
     """Judge every GPU that a source holds (see `Engine.sweep`)."""
     fetcher = engine.fetcher
-    start = fetcher.start(at, window_s)
-    groups, known = await _groups(engine, source, at, start.window_s, tuple(where))
+    span = fetcher.start(at, window_s).window_s
+    groups = await _groups(engine, source, at, span, tuple(where))
     queries, waves = (0, 0) if source.rereads else (2, 1)
     warnings: list[str] = []
     answers: list[Judgement] = []
     moment = at
     for group in groups:
         got = fetcher.start(moment, window_s)
-        await fetcher.ask(source, got, group.selections(fetcher, tuple(where), got.window_s))
+        await fetcher.ask(source, got, group.selections(fetcher, span, tuple(where)))
         moment = got.at
-        readings = await _with_the_gone(fetcher, source, got, group, known)
+        readings = _frame(fetcher, got)
         queries += got.batch.queries
         waves += got.waves
         seen = engine.judge.observe(readings.frame)
@@ -63,39 +64,27 @@ async def sweep(
 
 @dataclass(frozen=True, slots=True)
 class _Group:
-    """Some hosts that are asked about together; all of them where ``hosts`` is None."""
+    """Some hosts that are asked about together, or all of them.
+
+    ``exporters`` are their scrape addresses, ``gone`` their GPUs that stopped before the window.
+    """
 
     matchers: tuple[Matcher, ...] = ()
-    hosts: frozenset[str] | None = None
     exporters: tuple[str, ...] = ()
+    gone: tuple[Place, ...] = ()
 
     def selections(
-        self, fetcher: Fetcher, where: tuple[Matcher, ...], window_s: float
+        self, fetcher: Fetcher, window_s: float, where: tuple[Matcher, ...]
     ) -> list[Selection]:
+        """Return what is asked about the group, in one wave."""
         matchers = (*self.matchers, *where)
-        names = fetcher.names.gpu + fetcher.names.node
-        out = [Selection(names, matchers, window_s)]
-        if self.hosts is None:
+        out = [Selection(fetcher.names.gpu + fetcher.names.node, matchers, window_s)]
+        if not self.matchers:
             out.append(Selection(fetcher.sign_of_life(), matchers, LOOKBACK_LOST_S))
         if self.exporters:  # `up` names no host, so the matchers do not find it
             pattern = "|".join(re.escape(e) for e in self.exporters)
             out.append(Selection(("up",), (Matcher("instance", "=~", pattern),), window_s))
-        return out
-
-
-async def _with_the_gone(
-    fetcher: Fetcher, source: Source, got: Fetched, group: _Group, known: Sequence[Place]
-) -> Readings:
-    """Return the readings of a group, those of GPUs that went before the window included."""
-    readings = fetcher.frame(got)
-    missed = gone([p for p in known if group.hosts and p.host in group.hosts], readings)
-    if missed:
-        await fetcher.ask(source, got, fetcher.history_of(missed, fetcher.sign_of_life()))
-    frame = readings.frame
-    if missed or (frame.timed and any(silent(frame, i) for i in range(len(frame)))):
-        got.window_s = LOOKBACK_LOST_S
-        readings = fetcher.frame(got)
-    return readings
+        return out + fetcher.history_of(self.gone, fetcher.sign_of_life())
 
 
 async def _groups(
@@ -104,33 +93,55 @@ async def _groups(
     at: float | None,
     window_s: float,
     where: tuple[Matcher, ...],
-) -> tuple[list[_Group], list[Place]]:
-    """Return the groups that together cover every GPU once, and all GPUs of the last day."""
+) -> list[_Group]:
+    """Return the groups that together cover every GPU once."""
     if source.rereads:
-        return [_Group()], []
-    ask = partial(source.label_sets, labels=IDENTITY_LABELS, at=at, matchers=where)
+        return [_Group()]
     fetcher = engine.fetcher
+    ask = partial(source.label_sets, labels=IDENTITY_LABELS, at=at, matchers=where)
     now, day = await asyncio.gather(
         ask(fetcher.core_names(), window_s=window_s),
         ask(fetcher.sign_of_life(), window_s=LOOKBACK_LOST_S),
     )
-    rows = now + day
-    by_label: dict[str, set[str]] = {}
-    for row in rows:
-        label = next((name for name in (*HOST_LABELS, "instance") if row.get(name)), None)
-        if label:
-            by_label.setdefault(label, set()).add(row[label])
-    groups: list[_Group] = []
-    labels = (*HOST_LABELS, "instance")
-    for k, label in enumerate(labels):
-        hosts = sorted(by_label.get(label, ()))
-        absent = tuple(Matcher(other, "=", "") for other in labels[:k])
-        for start in range(0, len(hosts), HOSTS_PER_REQUEST):
-            some = hosts[start : start + HOSTS_PER_REQUEST]
-            pattern = "|".join(re.escape(h) for h in some)
-            names = frozenset(locate({label: host}).host or host for host in some)
-            groups.append(_Group((Matcher(label, "=~", pattern), *absent), names))
-    return groups, list(dict.fromkeys(locate(row) for row in rows))
+    live = [locate(row) for row in now]
+    lost = gone([locate(row) for row in day], live)
+    hosts_now = {place.host for place in live}
+    rows = now + [row for row in day if locate(row).host not in hosts_now]
+    groups = []
+    for k, label in enumerate(_WHERE):
+        absent = _WHERE[:k]
+        of_host: dict[str, list[Place]] = {}
+        for row in rows:
+            if row.get(label) and not any(row.get(name) for name in absent):
+                of_host.setdefault(row[label], []).append(locate(row))
+        hosts = sorted(of_host)
+        for first in range(0, len(hosts), HOSTS_PER_REQUEST):
+            some = hosts[first : first + HOSTS_PER_REQUEST]
+            groups.append(_group(label, absent, {h: of_host[h] for h in some}, lost))
+    return groups
+
+
+def _group(
+    label: str, absent: Iterable[str], of_host: Mapping[str, Sequence[Place]], lost: Iterable[Place]
+) -> _Group:
+    pattern = "|".join(re.escape(host) for host in of_host)
+    places = [place for found in of_host.values() for place in found]
+    names = {place.host for place in places}
+    return _Group(
+        matchers=(Matcher(label, "=~", pattern), *(Matcher(name, "=", "") for name in absent)),
+        exporters=tuple(sorted({p.instance for p in places if p.instance})),
+        gone=tuple(p for p in lost if p.host in names),
+    )
+
+
+def _frame(fetcher: Fetcher, got: Fetched) -> Readings:
+    """Return the readings of a group, over the last day if some GPU is silent in the window."""
+    readings = fetcher.frame(got)
+    frame = readings.frame
+    if frame.timed and any(silent(frame, i) for i in range(len(frame))):
+        got.window_s = LOOKBACK_LOST_S
+        readings = fetcher.frame(got)
+    return readings
 
 
 def _result(

@@ -40,12 +40,16 @@ async def test_why_and_sweep_answer_in_their_schema(catalogue):
     jsonschema.validate(to_json(await engine.sweep(FileSource([METRICS]))), schema("sweep"))
 
 
-@pytest.mark.parametrize("text", ["72", "0x48", "xid 79", "field 1003", "sm_active", "nothing-like-it"])
+@pytest.mark.parametrize(
+    "text", ["72", "0x48", "xid 79", "field 1003", "sm_active", "nothing-like-it"]
+)
 def test_decode_answers_in_its_schema(catalogue, text):
     jsonschema.validate(to_json(decode(text, catalogue)), schema("decode"))
 
 
-@pytest.mark.parametrize("text", [b"NVRM: Xid (PCI:0000:05:00): 79, GPU has fallen off the bus.\n", b"hello\n"])
+@pytest.mark.parametrize(
+    "text", [b"NVRM: Xid (PCI:0000:05:00): 79, GPU has fallen off the bus.\n", b"hello\n"]
+)
 def test_read_answers_in_its_schema(catalogue, text):
     jsonschema.validate(to_json(read(text, catalogue)), schema("read"))
 

@@ -45,7 +45,11 @@ def test_a_number_above_63_is_the_port_of_an_exporter():
         ("pod/ml/train-7", Kind.POD, {"namespace": "ml", "pod": "train-7"}),
         ("job/8812", Kind.JOB, {"job": "8812"}),
         ("job/8812/rank/58", Kind.RANK, {"job": "8812", "rank": 58}),
-        ("svc/meta-llama/Llama-3#a", Kind.SERVICE, {"service": "meta-llama/Llama-3", "instance": "a"}),
+        (
+            "svc/meta-llama/Llama-3#a",
+            Kind.SERVICE,
+            {"service": "meta-llama/Llama-3", "instance": "a"},
+        ),
         ("fs/mnt/data", Kind.FILESYSTEM, {"mount": "/mnt/data"}),
         ("fleet", Kind.FLEET, {}),
         ("east::node-3:5", Kind.GPU, {"cluster": "east", "host": "node-3", "gpu": 5}),
@@ -57,7 +61,9 @@ def test_every_form_of_the_grammar(text, kind, fields):
     assert {name: getattr(target, name) for name in fields} == fields
 
 
-@pytest.mark.parametrize("text", ["", "   ", "pod/ml", "job/", "node 3!", "x" * 600, "::node-3", "svc/"])
+@pytest.mark.parametrize(
+    "text", ["", "   ", "pod/ml", "job/", "node 3!", "x" * 600, "::node-3", "svc/"]
+)
 def test_what_is_no_target_is_refused_in_one_line(text):
     with pytest.raises(UsageError) as error:
         parse_target(text)

@@ -65,11 +65,18 @@ def gpuwhy(wheel, tmp_path_factory):
 def test_the_wheel_brings_four_packages_and_nothing_else(wheel):
     names = zipfile.ZipFile(wheel).namelist()
     tops = {name.split("/")[0] for name in names}
-    assert {t for t in tops if not t.endswith(".dist-info")} == {"engine", "bot", "knowledge", "rules"}
+    assert {t for t in tops if not t.endswith(".dist-info")} == {
+        "engine",
+        "bot",
+        "knowledge",
+        "rules",
+    }
     for data in ("knowledge", "rules"):
         assert all(n.endswith(".yaml") for n in names if n.startswith(f"{data}/"))
     assert any(n.startswith("engine/catalogue/_index/knowledge-") for n in names)
-    assert not [n for n in names if n.startswith(("engine/", "bot/")) and "test" in n.lower().split("/")]
+    assert not [
+        n for n in names if n.startswith(("engine/", "bot/")) and "test" in n.lower().split("/")
+    ]
 
 
 def test_decode_works_where_it_was_installed(gpuwhy):

@@ -44,9 +44,7 @@ def test_the_newer_layout_is_told_by_the_unit(decode: Any) -> None:
         ("MSE_WATCHDOG", 150, "0x00000000", "0x00000000", "RESET_GPU"),
     ],
 )
-def test_rows(
-    decode: Any, unit: str, xid: int, info: str, status: str, resolution: str
-) -> None:
+def test_rows(decode: Any, unit: str, xid: int, info: str, status: str, resolution: str) -> None:
     found = decode(xid, f"{unit} Fatal XC1 i0 Link 03 ({info} {status} {ZERO})")
     assert found["unit"] == unit
     assert found["table_row"]["resolution"] == resolution

@@ -29,9 +29,19 @@ CATALOGUE = Catalogue(
             signal("gpu_util", "percent", [Spelling("UTIL", "percent")], 0, 100),
             signal("gpu_temp", "celsius", [Spelling("TEMP", "celsius")], 0, 200),
             signal("tensor_active", "ratio", [Spelling("TENSOR", "ratio")], 0, 1),
-            signal("sm_clock", "MHz", [Spelling("CLOCK", "MHz"), Spelling("CLOCK_HZ", "Hz", 1e-6)], 0, 10000),
+            signal(
+                "sm_clock",
+                "MHz",
+                [Spelling("CLOCK", "MHz"), Spelling("CLOCK_HZ", "Hz", 1e-6)],
+                0,
+                10000,
+            ),
             signal("xid", "code", [Spelling("XID", "code")], 0, 9999, kind="code"),
-            signal("xid_count", "count", [Spelling("XID_COUNT", "count"), Spelling("XID_TOTAL", "count")]),
+            signal(
+                "xid_count",
+                "count",
+                [Spelling("XID_COUNT", "count"), Spelling("XID_TOTAL", "count")],
+            ),
             signal("energy", "J", [Spelling("ENERGY", "mJ", 1e-3)], kind="counter"),
             signal("exporter_up", "bool", [Spelling("up", "bool")], 0, 1, scope="node"),
             signal("node_up", "bool", [Spelling("up", "bool")], 0, 1, scope="node"),
@@ -60,7 +70,9 @@ def test_units_and_spellings_become_one():
     readings = frame_of(series("CLOCK_HZ", [1.98e9, 1.9e9]))
     assert values_of(readings, "sm_clock") == [1980.0, 1900.0]
     assert readings.frame.origins[("sm_clock", 0)].name == "CLOCK_HZ"
-    assert [(m.label, m.value) for m in readings.frame.origins[("sm_clock", 0)].matchers] == [("UUID", "GPU-5a")]
+    assert [(m.label, m.value) for m in readings.frame.origins[("sm_clock", 0)].matchers] == [
+        ("UUID", "GPU-5a")
+    ]
 
 
 def test_label_variants_are_one_gpu():
@@ -125,9 +137,18 @@ def test_pods_on_one_gpu_are_counted_but_not_the_exporters_own():
     readings = frame_of(*(series("UTIL", [99], labels) for labels in shared))
     assert values_of(readings, "pods") == [4.0]
     assert readings.frame.entities[0].pod is None
-    exporter = {**GPU, "namespace": "monitoring", "pod": "dcgm-exporter-78z52", "exported_pod": "train-7", "exported_namespace": "ml"}
+    exporter = {
+        **GPU,
+        "namespace": "monitoring",
+        "pod": "dcgm-exporter-78z52",
+        "exported_pod": "train-7",
+        "exported_namespace": "ml",
+    }
     readings = frame_of(series("UTIL", [99], exporter))
-    assert (readings.frame.entities[0].namespace, readings.frame.entities[0].pod) == ("ml", "train-7")
+    assert (readings.frame.entities[0].namespace, readings.frame.entities[0].pod) == (
+        "ml",
+        "train-7",
+    )
 
 
 def test_a_pod_that_left_does_not_share():
