@@ -14,8 +14,10 @@ import sys
 import time
 
 from benchmarks.harness import Row, table
+from bot.demo.prometheus import installed
 
 BENCHES = ("decode", "why", "verdicts", "inference", "files", "sweep")
+_WITH_SERVER = frozenset({"why", "sweep"})
 
 
 def main() -> None:
@@ -25,8 +27,13 @@ def main() -> None:
     names = parser.parse_args().names
     if unknown := [name for name in names if name not in BENCHES]:
         parser.error(f"no benchmark {unknown[0]!r}; choose from {', '.join(BENCHES)}")
+    wanted = names or BENCHES
+    if _WITH_SERVER.intersection(wanted) and not installed():
+        sys.exit(
+            "prometheus and promtool are needed; on Debian and Ubuntu: apt-get install prometheus"
+        )
     rows: list[Row] = []
-    for name in names or BENCHES:
+    for name in wanted:
         began = time.perf_counter()
         print(f"{name} ...", end=" ", file=sys.stderr, flush=True)
         rows += importlib.import_module(f"benchmarks.bench_{name}").rows()

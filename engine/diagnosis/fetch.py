@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from engine.catalogue.types import Catalogue
+from engine.diagnosis.judge import ACTIVITY, CORE
 from engine.diagnosis.observe import Observer
 from engine.model import Kind
 from engine.samples import Batch, Matcher, Selection
@@ -28,10 +29,11 @@ from engine.signals.normalise import Readings, build_frame
 from engine.sources.port import Source
 from engine.topology import Target
 
-# Read even if no rule of a site asks for them: identity, core readings, the last Xid.
 # How far back it is looked for readings of a GPU that has none in the window (s).
 LOOKBACK_LOST_S = 86400.0
-ALWAYS = ("gpu_util", "gr_engine_active", "sm_active", "sm_clock", "gpu_temp", "power_usage", "xid")
+# Read even if no rule of a site asks for them: core readings, and the Xids, which the counts by
+# code tell better than the gauge of the last one (`engine.signals.events`).
+ALWAYS = (*ACTIVITY, *CORE, "xid", "xid_count")
 _FULL_UUID = 40
 
 
@@ -190,7 +192,7 @@ class Fetcher:
 
     def core_names(self) -> tuple[str, ...]:
         """Return the metric names that every GPU exporter has some of."""
-        return tuple(s.name for name in ALWAYS[:-1] for s in self.catalogue.signals[name].spellings)
+        return tuple(s.name for name in (*ACTIVITY, *CORE) for s in self.catalogue.signals[name].spellings)
 
 
 def host_matchers(host: str) -> list[tuple[Matcher, ...]]:
