@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from engine.catalogue.types import Catalogue
@@ -50,12 +52,13 @@ class Condition:
     def __repr__(self) -> str:
         return f"Condition({self.text!r})"
 
-    def evaluate(self, frame: Frame, memo: Memo) -> Truths:
-        """Judge every entity of a frame at ``frame.at``.
+    def evaluate(self, frame: Frame, memo: Memo, only: Sequence[int] | None = None) -> Truths:
+        """Judge the entities of a frame at ``frame.at``.
 
         Args:
             frame: the readings.
             memo: made for this frame; share it between all conditions.
+            only: the entities that are asked about, if not all; the others may be left unknown.
 
         Returns:
             int8[n]: 1 true, 0 unknown, -1 false.
@@ -64,14 +67,18 @@ class Condition:
             UsageError: the memo belongs to another frame.
         """
         _check(frame, memo)
-        n = len(frame)
-        if n <= FEW:
-            judged = [self._one(memo.one(i, frame.at)) for i in range(n)]
-            return np.array(judged, dtype=np.int8)
+        asked = range(len(frame)) if only is None else only
+        if len(asked) <= FEW:
+            out = np.zeros(len(frame), dtype=np.int8)
+            for i in asked:
+                out[i] = self._one(memo.one(i, frame.at))
+            return out
         with np.errstate(all="ignore"):
             return self._fleet(memo.fleet(frame.at))
 
-    def held(self, frame: Frame, memo: Memo, hold_s: float) -> Truths:
+    def held(
+        self, frame: Frame, memo: Memo, hold_s: float, only: Sequence[int] | None = None
+    ) -> Truths:
         """Judge whether the condition has been true for ``hold_s`` seconds, for every entity.
 
         Returns:
@@ -79,7 +86,7 @@ class Condition:
             samples cover that span; -1 false now or at one of those times; 0 unknown now, or
             true as far as can be seen but not for the whole span (see `engine.condition.hold`).
         """
-        now = self.evaluate(frame, memo)
+        now = self.evaluate(frame, memo, only)
         if hold_s <= 0:
             return now
         out = now.copy()

@@ -156,7 +156,7 @@ class Engine:
         return out
 
     def _judge_all(self, readings: Readings, chosen: Sequence[int]) -> list[Judgement]:
-        seen = self.judge.observe(readings.frame)
+        seen = self.judge.observe(readings.frame, chosen)
         states = self.judge.states(seen)
         return [self.judge.judge(seen, i, states) for i in chosen]
 

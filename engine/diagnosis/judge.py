@@ -64,9 +64,9 @@ class Judge:
         self.inferrer = make_inferrer(self.causes, prefer=inference)
         self._asked = _symptoms_of(self.causes.values())
 
-    def observe(self, frame: Frame) -> Observation:
+    def observe(self, frame: Frame, only: Sequence[int] | None = None) -> Observation:
         """Turn a frame into words (see `Observer.observe`)."""
-        return self.observer.observe(frame)
+        return self.observer.observe(frame, only)
 
     def states(self, seen: Observation) -> dict[str, Trits]:
         """Return for every cause whether its patterns can hold: 1, 0 (cannot tell) or -1.

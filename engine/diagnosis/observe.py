@@ -6,7 +6,7 @@ history, is ``weak``: it counts as true, and no verdict that rests on it is more
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -76,18 +76,18 @@ class Observer:
         windows = (c.max_window_s for c in self.conditions.values())
         return max(*windows, *holds, 0.0) if self.conditions else 0.0
 
-    def observe(self, frame: Frame) -> Observation:
-        """Evaluate every symptom for every entity of a frame."""
+    def observe(self, frame: Frame, only: Sequence[int] | None = None) -> Observation:
+        """Evaluate every symptom for all entities of a frame, or at least for those asked about."""
         memo = Memo(frame)
         truth: dict[str, Trits] = {}
         weak: dict[str, Bools] = {}
         for name, condition in self.conditions.items():
-            value = condition.evaluate(frame, memo)
+            value = condition.evaluate(frame, memo, only)
             true = value == 1
             if true.any():
                 thin = _thin(condition, frame)
                 if (hold_s := self.rules[name].hold_s) > 0:
-                    held = condition.held(frame, memo, hold_s)
+                    held = condition.held(frame, memo, hold_s, only)
                     thin |= held == 0
                     value = np.where(true & (held == -1), np.int8(-1), value)
                 weak[name] = thin & (value == 1)

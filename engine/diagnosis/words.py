@@ -2,8 +2,8 @@
 
 Placeholders: ``{entity} {host} {gpu} {model} {uuid} {pci} {pod} {namespace}``, ``{gpu.ATTR}``
 (a fact of the GPU model), ``{SIGNAL}`` (its newest reading, with unit), ``{SIGNAL.value}`` (the
-bare number, for commands) and ``{xid.name}`` (the newest Xid with its name). In commands every
-value is one word, quoted for a shell, since host names and labels are untrusted text.
+bare number, for commands) and ``{xid.name}`` (the newest Xid with its name). Host names and labels
+are untrusted text: a command takes only what is one plain word to any shell (see `step`).
 """
 
 from __future__ import annotations
@@ -22,6 +22,9 @@ from engine.units import number, quantity
 PLACEHOLDER = re.compile(r"\{([a-z][a-z0-9_]*(?:\.[a-z0-9_]+)?)\}")
 NAMES = ("entity", "host", "gpu", "model", "uuid", "pci", "pod", "namespace")
 _UNNAMED = {"host": "HOST", "gpu": "GPU", "pod": "POD", "namespace": "NAMESPACE", "pci": "BUS_ID"}
+# Quoting does not help where ssh hands its words to a second shell on the host, nor against a
+# destination that ssh takes for an option (-oProxyCommand=...).
+_PLAIN_WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/-]{0,252}")
 
 
 def fill(text: str, values: Callable[[str], str]) -> str:
@@ -61,17 +64,25 @@ def _reading(name: str, frame: Frame, i: int, catalogue: Catalogue) -> str:
 
 
 def step(template: NextStep, frame: Frame, i: int, catalogue: Catalogue) -> Step:
-    """Fill a next step: the sentence, the command to paste, and the same as an argument list."""
+    """Fill a next step: the sentence, the command to paste, and the same as an argument list.
+
+    In the command, what is not known or is no plain word (letters, digits and ``. _ : / -``, no
+    dash at the start, at most 253 characters) stays a placeholder in capitals: ``ssh HOST ...``.
+    """
     entity = frame.entities[i]
 
     def plain(name: str) -> str:
         if name in NAMES:
-            return _name(entity, name) or _UNNAMED.get(name, name.upper())
+            return _name(entity, name) or _placeholder(name)
         return _reading(name, frame, i, catalogue)
+
+    def word(name: str) -> str:
+        text = plain(name)
+        return text if _PLAIN_WORD.fullmatch(text) else _placeholder(name)
 
     command = argv = None
     if template.command is not None:
-        words = [fill(word, plain) for word in template.command.split()]
+        words = [fill(part, word) for part in template.command.split()]
         command, argv = shlex.join(words), tuple(words)
     return Step(
         do=fill(template.do, plain),
@@ -80,6 +91,10 @@ def step(template: NextStep, frame: Frame, i: int, catalogue: Catalogue) -> Step
         risk=template.risk,
         capture=template.capture,
     )
+
+
+def _placeholder(name: str) -> str:
+    return _UNNAMED.get(name, name.partition(".")[0].upper())
 
 
 def _name(entity: Entity, name: str) -> str | None:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-import numpy as np
-
 from engine.errors import UsageError
 from engine.samples import Floats, Matcher, RawSeries, Selection
 from engine.sources.text import show
@@ -96,8 +94,8 @@ class Wanted:
 
 def clip(ts: Floats, values: Floats, lo: float, hi: float) -> tuple[Floats, Floats]:
     """Return the part of a series (times ascending) inside the closed window [lo, hi] (s)."""
-    first = int(np.searchsorted(ts, lo - HALF_MS, side="left"))
-    last = int(np.searchsorted(ts, hi + HALF_MS, side="right"))
+    first = int(ts.searchsorted(lo - HALF_MS, side="left"))
+    last = int(ts.searchsorted(hi + HALF_MS, side="right"))
     return ts[first:last], values[first:last]
 
 

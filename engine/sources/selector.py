@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 
 import orjson
 
@@ -31,7 +32,8 @@ def _matcher(matcher: Matcher) -> str:
     return f"{matcher.label}{matcher.op}{quote(matcher.value)}"
 
 
-def _names(names: Sequence[str]) -> str:
+@lru_cache(maxsize=256)
+def _names(names: tuple[str, ...]) -> str:
     if len(names) == 1:
         return f"__name__={quote(names[0])}"
     return "__name__=~" + quote("|".join(_SPECIAL.sub(r"\\\1", name) for name in names))
@@ -58,16 +60,24 @@ def selectors(
     if not names:
         yield (), f"{{{rest}}}"
         return
-    part: list[str] = []
-    size = fixed = len(tail) + len('{__name__=~""}')
+    for part in _parts(tuple(names), limit - len(tail) - len('{__name__=~""}')):
+        yield part, f"{{{_names(part)}{tail}}}"
+
+
+# Every question asks for the same few lists of some hundred names, under several labels.
+@lru_cache(maxsize=256)
+def _parts(names: tuple[str, ...], room: int) -> tuple[tuple[str, ...], ...]:
+    """Divide names so that those of each part fit into so many characters."""
+    parts: list[list[str]] = [[]]
+    left = room
     for name in dict.fromkeys(names):
         cost = len(quote(name)) + 1
-        if part and size + cost > limit:
-            yield tuple(part), f"{{{_names(part)}{tail}}}"
-            part, size = [], fixed
-        part.append(name)
-        size += cost
-    yield tuple(part), f"{{{_names(part)}{tail}}}"
+        if parts[-1] and cost > left:
+            parts.append([])
+            left = room
+        parts[-1].append(name)
+        left -= cost
+    return tuple(map(tuple, parts))
 
 
 def window_ms(at: float, window_s: float) -> tuple[int, int]:

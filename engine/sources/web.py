@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import email.utils
 import ipaddress
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -97,9 +98,13 @@ class WebClient:
                 async with self._open().request(
                     method,
                     url,
-                    data=form if method == "POST" else None,
+                    data=_encoded(form) if form and method == "POST" else None,
                     params=form if method == "GET" else None,
-                    headers={"Accept": accept, "Accept-Encoding": _encoding(url)},
+                    headers={
+                        "Accept": accept,
+                        "Accept-Encoding": _encoding(url),
+                        **(_FORM if form and method == "POST" else {}),
+                    },
                     allow_redirects=False,
                 ) as response:
                     location = None
@@ -159,6 +164,18 @@ async def _body(response: aiohttp.ClientResponse, where: str) -> bytes:
             raise too_large(where, MAX_BODY)
         pieces.append(piece)
     return b"".join(pieces)
+
+
+_FORM = {"Content-Type": "application/x-www-form-urlencoded"}
+_UNSAFE = re.compile(rb"[^A-Za-z0-9_.~-]")
+
+
+def _encoded(form: Mapping[str, str]) -> bytes:
+    """Return a form as a body; `urllib.parse` takes a long query apart letter by letter."""
+    return b"&".join(
+        key.encode() + b"=" + _UNSAFE.sub(lambda found: b"%%%02X" % ord(found[0]), value.encode())
+        for key, value in form.items()
+    )
 
 
 def _encoding(url: URL) -> str:
