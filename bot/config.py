@@ -46,21 +46,34 @@ def find_file(explicit: Path | None, environ: Mapping[str, str]) -> Path | None:
     """Return the configuration file to read, or None if there is none.
 
     Raises:
-        UsageError: a file was named that does not exist.
+        UsageError: a file was named that does not exist, or cannot be looked at.
     """
     named = explicit or (Path(environ["GPUWHY_CONFIG"]) if environ.get("GPUWHY_CONFIG") else None)
     if named:
-        if not named.is_file():
-            origin = "--config" if explicit else "GPUWHY_CONFIG"
+        origin = "--config" if explicit else "GPUWHY_CONFIG"
+        try:
+            found = named.is_file()
+        except OSError as error:
+            said = f"configuration file {named}: {error.strerror or error}"
+            raise UsageError(said, hint=f"check {origin}") from None
+        if not found:
             raise UsageError(f"configuration file {named} does not exist", hint=f"check {origin}")
         return named
     here = Path(FILE_NAME)
-    if here.is_file():
+    if _is_file(here):
         return here
     from platformdirs import user_config_path  # noqa: PLC0415 - only needed here
 
     personal = user_config_path("gpuwhy") / FILE_NAME
-    return personal if personal.is_file() else None
+    return personal if _is_file(personal) else None
+
+
+def _is_file(usual: Path) -> bool:
+    """Look in a usual place; a folder that may not be entered holds nothing for this user."""
+    try:
+        return usual.is_file()
+    except OSError:
+        return False
 
 
 def overlays(explicit: Path | None, environ: Mapping[str, str]) -> tuple[Path, ...]:

@@ -7,80 +7,16 @@ its variable, or a file named by the variable with ``_FILE`` (or the key with ``
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any
-from urllib.parse import urlsplit
 
-import orjson
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr
+from pydantic import BaseModel, Field, SecretStr
 
-from bot.times import parse_span
-from engine.errors import UsageError
+from bot.serversettings import PolicySection, Server, Slack, Store
+from bot.settingtypes import Headers, Paths, Seconds, Section, WebAddress
 
-_HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 # Headers that carry a credential by their meaning; a file must not hold them.
 SECRET_HEADERS = frozenset({"authorization", "proxy-authorization", "cookie", "x-api-key"})
-
-
-def _seconds(value: Any) -> Any:
-    if not isinstance(value, str):
-        return value
-    try:
-        return parse_span(value)
-    except UsageError as problem:
-        raise ValueError(problem.one_line()) from None
-
-
-def _paths(value: Any) -> Any:
-    return [part for part in value.split(":") if part] if isinstance(value, str) else value
-
-
-def _headers(value: Any) -> Any:
-    if not isinstance(value, str):
-        return value
-    if value.lstrip().startswith("{"):
-        try:
-            return orjson.loads(value)
-        except orjson.JSONDecodeError:
-            raise ValueError("is no JSON object") from None
-    pairs = [part.partition("=") for part in value.split(",") if part.strip()]
-    if any(not sign for _, sign, _ in pairs):
-        raise ValueError("must be NAME=VALUE, separated by commas, or a JSON object")
-    return {name.strip(): text.strip() for name, _, text in pairs}
-
-
-def _sendable(headers: dict[str, str]) -> dict[str, str]:
-    for name, value in headers.items():
-        if not _HEADER_NAME.fullmatch(name):
-            raise ValueError(f"{name!r} is no header name")
-        if any(c in value for c in "\r\n\0"):
-            raise ValueError(f"the value of {name} has a line break in it")
-    return headers
-
-
-def _web_address(url: str) -> str:
-    try:
-        parts = urlsplit(url)
-        usable = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        usable = False
-    if not usable:
-        raise ValueError("must be a web address like http://prometheus:9090")
-    return url
-
-
-Seconds = Annotated[float, BeforeValidator(_seconds), Field(gt=0, le=86400)]
-Paths = Annotated[tuple[Path, ...], BeforeValidator(_paths)]
-Headers = Annotated[dict[str, str], BeforeValidator(_headers), AfterValidator(_sendable)]
-WebAddress = Annotated[str, AfterValidator(_web_address)]
-
-
-class Section(BaseModel):
-    """A part of the configuration: frozen, nothing unknown allowed."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
 
 class Prometheus(Section):
@@ -118,11 +54,19 @@ class Settings(Section):
         prometheus: the default source.
         overlays: folders with knowledge and rules of the site, laid over those that are shipped.
         window: how far back ``why`` and ``sweep`` look (s).
+        server: ``gpuwhy serve``.
+        store: where it keeps questions and answers.
+        slack: the workspace it serves.
+        policy: who may use which command on what.
     """
 
     prometheus: Prometheus = Field(default_factory=Prometheus)
     overlays: Paths = ()
     window: Seconds = 900.0
+    server: Server = Field(default_factory=Server)
+    store: Store = Field(default_factory=Store)
+    slack: Slack = Field(default_factory=Slack)
+    policy: PolicySection = Field(default_factory=PolicySection)
 
 
 def setting_paths(model: type[BaseModel] = Settings) -> Iterator[tuple[tuple[str, ...], bool]]:

@@ -95,12 +95,17 @@ def judged_by(engine: Engine) -> Diagnose:
     """
 
     def diagnose(text: bytes) -> Sequence[Why]:
-        return asyncio.run(_judged(engine, text))
+        return asyncio.run(judge(engine, text))
 
     return diagnose
 
 
-async def _judged(engine: Engine, text: bytes) -> list[Why]:
+async def judge(engine: Engine, text: bytes) -> list[Why]:
+    """Judge exporter text by the rules, one answer for each GPU.
+
+    Raises:
+        InputError: the text cannot be read.
+    """
     from engine.sources.exposition import FileSource  # noqa: PLC0415 - numpy, not for formatting
 
     source = FileSource(["-"], stdin=BytesIO(text))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -24,7 +25,9 @@ from bot.answer import (
 from bot.commands import parts
 from bot.phrases import count, entities
 from bot.times import utc
-from engine.model import Incident, Step, Sweep, Verdict, to_json
+from engine.errors import UsageError
+from engine.model import Entity, Incident, Step, Sweep, Verdict, to_json
+from engine.topology import parse_target
 
 if TYPE_CHECKING:
     from engine.diagnosis import Engine
@@ -139,8 +142,20 @@ def _incident(incident: Incident, at: float | None) -> Iterator[Block]:
         yield Text(line(f"Members ({len(incident.members)}): {entities(incident.members, 16)}"))
     shown = found.evidence[:_EVIDENCE]
     yield Bullets(tuple(parts.evidence(e, found.entity, query=False) for e in shown))
-    ask = Step(f"see all evidence for {found.entity.name}", f"gpuwhy why {found.entity.name}")
-    yield Steps((*found.next[:_STEPS], ask))
+    yield Steps((*found.next[:_STEPS], *_question(found.entity)))
+
+
+def _question(entity: Entity) -> Iterator[Step]:
+    """Yield the command that shows all evidence, unless no target says what the entity is.
+
+    Names come from labels: one that `parse_target` takes is no option, and is quoted for the shell.
+    """
+    name = f"{entity.cluster}::{entity.name}" if entity.cluster else entity.name
+    try:
+        parse_target(name)
+    except UsageError:
+        return
+    yield Step(f"see all evidence for {entity.name}", f"gpuwhy why {shlex.quote(name)}")
 
 
 def _about(sweep: Sweep) -> Iterator[tuple[str, Line]]:

@@ -90,11 +90,18 @@ def check_overlay(folder: Path) -> None:
     """Refuse a folder of the user's that cannot be an overlay.
 
     Raises:
-        UsageError: it does not exist, or has neither ``knowledge/`` nor ``rules/``.
+        UsageError: it does not exist, may not be entered, or has neither ``knowledge/`` nor
+            ``rules/``.
     """
-    if not folder.is_dir():
+    try:
+        exists = folder.is_dir()
+        usable = any((folder / part).is_dir() for part in PARTS)
+    except OSError as error:
+        said = f"folder {folder} cannot be read: {error.strerror or error}"
+        raise UsageError(said, hint="check its permissions") from error
+    if not exists:
         raise UsageError(f"no folder {folder} to overlay", hint="give a folder that exists")
-    if not any((folder / part).is_dir() for part in PARTS):
+    if not usable:
         raise UsageError(
             f"folder {folder} has neither knowledge/ nor rules/",
             hint="put knowledge files under knowledge/ and rule files under rules/ in it",

@@ -37,10 +37,12 @@ def evidence(
         rule = judge.observer.rules[symptom]
         condition = judge.observer.conditions[symptom]
         for term in condition.explain(seen.frame, i, seen.memo):
-            key = (term.signal, str(term.value), str(term.window_s))
-            if term.truth is not Truth.TRUE or key in known:
+            reading = (term.signal, str(term.value), str(term.window_s))
+            # The same share over three windows, any of which would do, is one reading to a reader.
+            sort = (symptom, term.signal, term.function)
+            if term.truth is not Truth.TRUE or known & {reading, sort}:
                 continue
-            known.add(key)
+            known |= {reading, sort}
             query = condition.query_for(seen.frame, i, term)
             out.append(
                 Evidence(

@@ -192,7 +192,9 @@ class Fetcher:
 
     def core_names(self) -> tuple[str, ...]:
         """Return the metric names that every GPU exporter has some of."""
-        return tuple(s.name for name in (*ACTIVITY, *CORE) for s in self.catalogue.signals[name].spellings)
+        return tuple(
+            s.name for name in (*ACTIVITY, *CORE) for s in self.catalogue.signals[name].spellings
+        )
 
 
 def host_matchers(host: str) -> list[tuple[Matcher, ...]]:

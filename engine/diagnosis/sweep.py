@@ -17,7 +17,7 @@ from engine.diagnosis.fetch import LOOKBACK_LOST_S, Fetched, Fetcher
 from engine.diagnosis.judge import Judgement
 from engine.diagnosis.present import current, gone, silent
 from engine.model import Diagnosis, Entity, Incident, Sweep, Verdict
-from engine.samples import Matcher, Selection
+from engine.samples import Ints, Matcher, Selection
 from engine.signals.labels import HOST_LABELS, IDENTITY_LABELS, Place, locate
 from engine.signals.normalise import Readings
 from engine.sources.port import Source
@@ -57,7 +57,8 @@ async def sweep(
         seen = engine.judge.observe(readings.frame)
         states = engine.judge.states(seen)
         chosen = current(readings, range(len(readings.frame)))
-        answers += [engine.judge.judge(seen, i, states, unknowns=i == chosen[0]) for i in chosen]
+        asked = _one_a_host(readings.frame.host, chosen)
+        answers += [engine.judge.judge(seen, i, states, unknowns=i in asked) for i in chosen]
         warnings += [w for w in got.warnings + readings.warnings if w not in warnings]
     return _result(engine, answers, moment, window_s, queries, waves, warnings)
 
@@ -81,9 +82,10 @@ class _Group:
         out = [Selection(fetcher.names.gpu + fetcher.names.node, matchers, window_s)]
         if not self.matchers:
             out.append(Selection(fetcher.sign_of_life(), matchers, LOOKBACK_LOST_S))
-        if self.exporters:  # `up` names no host, so the matchers do not find it
+        if self.exporters:  # what speaks of a node names it by another label, or not at all
             pattern = "|".join(re.escape(e) for e in self.exporters)
-            out.append(Selection(("up",), (Matcher("instance", "=~", pattern),), window_s))
+            where_from = (Matcher("instance", "=~", pattern),)
+            out.append(Selection(fetcher.names.node, where_from, window_s))
         return out + fetcher.history_of(self.gone, fetcher.sign_of_life())
 
 
@@ -132,6 +134,14 @@ def _group(
         exporters=tuple(sorted({p.instance for p in places if p.instance})),
         gone=tuple(p for p in lost if p.host in names),
     )
+
+
+def _one_a_host(host: Ints, chosen: Sequence[int]) -> set[int]:
+    """Return the first GPU of each host: what an exporter lacks, it lacks for all of them."""
+    first: dict[int, int] = {}
+    for i in chosen:
+        first.setdefault(int(host[i]), i)
+    return set(first.values())
 
 
 def _frame(fetcher: Fetcher, got: Fetched) -> Readings:

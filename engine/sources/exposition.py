@@ -138,14 +138,16 @@ class FileSource:
 
         reader = TextReader(sink)
         with file.open() as stream:
-            reader.read(
-                blocks(
-                    stream,
-                    file.label,
-                    on_read=on_read,
-                    on_damage=lambda why: self._tell(f"{file.label}: {why}"),
-                )
+            pieces = blocks(
+                stream,
+                file.label,
+                on_read=on_read,
+                on_damage=lambda why: self._tell(f"{file.label}: {why}"),
             )
+            try:
+                reader.read(pieces)
+            except OSError as e:  # a bad disk, a network share that went away
+                raise file.unreadable(e) from e
         bad = reader.skipped
         if not reader.samples and bad.count:
             raise InputError(

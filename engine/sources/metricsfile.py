@@ -43,15 +43,18 @@ class MetricsFile:
         """Check that the file can be read, and copy it if it can be read only once.
 
         Raises:
-            InputError: missing, a directory, not permitted, or larger than a pipe may be.
+            InputError: missing, a directory, not permitted, broken off, or larger than a pipe may
+                be.
             Cancelled: ``stop`` was set.
         """
         if self._copy is not None:
             return
-        if self.path == STDIN:
-            self._copy = self._spool(self._stdin or sys.stdin.buffer, stop)
-            return
+        if not self.path:
+            raise InputError("a metrics file has an empty name", hint="check the path")
         try:
+            if self.path == STDIN:
+                self._copy = self._spool(self._stdin or sys.stdin.buffer, stop)
+                return
             info = Path(self.path).stat()
             if stat.S_ISDIR(info.st_mode):
                 raise InputError(
@@ -60,10 +63,12 @@ class MetricsFile:
             if stat.S_ISREG(info.st_mode):
                 self.size = info.st_size
                 return
-            with Path(self.path).open("rb") as stream:
+            # Opening a named pipe waits for its writer, deaf to `stop`, unless told not to.
+            descriptor = os.open(self.path, os.O_RDONLY | os.O_NONBLOCK)
+            with os.fdopen(descriptor, "rb") as stream:
                 self._copy = self._spool(stream, stop)
         except (OSError, ValueError) as e:
-            raise self._unreadable(e) from e
+            raise self.unreadable(e) from e
 
     def open(self) -> BinaryIO:
         """Open the file at its start; the caller closes it.
@@ -78,7 +83,7 @@ class MetricsFile:
             stream = os.fdopen(os.dup(self._copy.fileno()), "rb")
             stream.seek(0)
         except OSError as e:
-            raise self._unreadable(e) from e
+            raise self.unreadable(e) from e
         return stream
 
     def close(self) -> None:
@@ -87,7 +92,8 @@ class MetricsFile:
             self._copy.close()
             self._copy = None
 
-    def _unreadable(self, e: OSError | ValueError) -> InputError:
+    def unreadable(self, e: OSError | ValueError) -> InputError:
+        """Return the error for a file that the system does not give, or stops giving."""
         if isinstance(e, FileNotFoundError):
             return InputError(
                 f"{self.label}: no such file", hint="check the path, or use - for standard input"
@@ -97,17 +103,30 @@ class MetricsFile:
 
     def _spool(self, stream: BinaryIO, stop: threading.Event) -> BinaryIO:
         with contextlib.ExitStack() as on_error:
-            copy = on_error.enter_context(tempfile.TemporaryFile())
+            with self._room():
+                copy = on_error.enter_context(tempfile.TemporaryFile())
             for piece in _pieces(stream, stop):
                 if not self.size:
                     refuse_binary(piece, self.label)
                 self.size += len(piece)
                 if self.size > MAX_BYTES:
                     raise InputError(f"{self.label} brings more than {MAX_BYTES >> 30} GiB")
-                copy.write(piece)
-            copy.flush()
+                with self._room():
+                    copy.write(piece)
+            with self._room():
+                copy.flush()
             on_error.pop_all()  # from here on `close` sees to it
         return copy
+
+    @contextlib.contextmanager
+    def _room(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as e:
+            raise InputError(
+                f"{self.label} must be copied to be read, which fails: {e.strerror or e}",
+                hint="point TMPDIR at a folder with room",
+            ) from e
 
 
 def _pieces(stream: BinaryIO, stop: threading.Event) -> Iterator[bytes]:
@@ -122,7 +141,10 @@ def _pieces(stream: BinaryIO, stop: threading.Event) -> Iterator[bytes]:
         if descriptor is None:
             piece = stream.read(CHUNK)
         elif select.select([descriptor], [], [], 0.1)[0]:
-            piece = os.read(descriptor, CHUNK)
+            try:
+                piece = os.read(descriptor, CHUNK)
+            except BlockingIOError:  # another reader of the pipe was faster
+                continue
         else:
             continue
         if not piece:

@@ -121,6 +121,7 @@ def _gunzip(
     try:
         while pending:
             text = unpack.decompress(pending, CHUNK)
+            on_read(done)  # little may unpack to much: whoever wants to stop must not wait for it
             if text:
                 yield text
             pending = unpack.unused_data if unpack.eof else unpack.unconsumed_tail

@@ -9,18 +9,16 @@ from engine.sources.matching import distinct, pick, series_key
 
 
 class MemorySource:
-    """Answers from a list of series.
+    """Answers from a list of series, as a server: ``asked`` records every wave of selections."""
 
-    ``asked`` records every wave of selections, so that tests can hold what was asked for.
-    """
+    name = "memory"
+    rereads = False
 
     def __init__(self, series: Iterable[RawSeries], *, now: float | None = None) -> None:
         """Hold series; ``now`` (Unix s) is what ``at=None`` means, else the newest sample."""
         self._series = list(series)
         newest = max((float(s.ts[-1]) for s in self._series if s.ts.size), default=0.0)
         self._now = newest if now is None else now
-        self.name = "memory"
-        self.rereads = False
         self.queries = 0
         self.asked: list[tuple[Selection, ...]] = []
 

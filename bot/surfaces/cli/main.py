@@ -42,7 +42,18 @@ def root(context: click.Context) -> None:
 
 def main() -> None:
     """Run the command line of this process and exit."""
+    _open_closed_streams()
     sys.exit(run(sys.argv[1:]))
+
+
+def _open_closed_streams() -> None:
+    """Stand in for standard streams that the process was started without (``gpuwhy … >&-``).
+
+    Else the first socket or file opened would take the place of one, and what is printed go there.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode, encoding="utf-8"))
 
 
 def run(arguments: Sequence[str]) -> int:

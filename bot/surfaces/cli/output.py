@@ -70,10 +70,13 @@ def _write(text: str) -> None:
     try:
         sys.stdout.write(text)
         sys.stdout.flush()
-    except BrokenPipeError:
+    except OSError as error:
         # What is still buffered must not be tried again when the interpreter closes stdout.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise OutputClosedError from None
+        if isinstance(error, BrokenPipeError):
+            raise OutputClosedError from None
+        said = f"the answer cannot be written: {error.strerror or error}"
+        raise GpuwhyError(said, hint="see where the output goes", code="output") from error
 
 
 def _complain(error: GpuwhyError) -> None:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from bot.answer import Level
+from bot.answer import Level, Steps
 from bot.commands import sweep, why
 from bot.render import plain
 from engine.catalogue import load_catalogue
 from engine.diagnosis import Engine
 from engine.errors import UsageError
-from engine.model import Verdict
+from engine.model import Entity, Kind, Verdict
 from engine.sources.exposition import FileSource
 from tests.support import answers
 
@@ -68,6 +70,27 @@ async def test_sweep_finds_the_sick_one(engine, source):
     answer = await sweep.run(engine=engine, source=source, at=None, window_s=900)
     assert answer.data["incidents"][0]["cause"] == "power_brake"
     assert answer.data["checked"]["gpu"] == 4
+
+
+@pytest.mark.parametrize(
+    ("entity", "command"),
+    [
+        (Entity(Kind.GPU, "node-3:5", host="node-3", gpu=5), "gpuwhy why node-3:5"),
+        (Entity(Kind.NODE, "node-3", "north", host="node-3"), "gpuwhy why north::node-3"),
+        (Entity(Kind.GPU, "GPU 5", gpu=5), "gpuwhy why 'GPU 5'"),
+        (Entity(Kind.SERVICE, "svc/a;id"), "gpuwhy why 'svc/a;id'"),
+        (Entity(Kind.NODE, "x; rm -rf /", host="x; rm -rf /"), None),
+        (Entity(Kind.NODE, "--help", host="--help"), None),
+        (Entity(Kind.NODE, "", host=""), None),
+    ],
+)
+def test_the_question_that_a_sweep_offers_can_be_pasted(entity, command):
+    incident = answers.SWEEPS["incidents"].incidents[0]
+    found = replace(incident, diagnosis=replace(incident.diagnosis, entity=entity))
+    answer = sweep.answer(replace(answers.SWEEPS["incidents"], incidents=(found,)))
+    steps = [s for block in answer.blocks if isinstance(block, Steps) for s in block.steps]
+    asked = [s.command for s in steps if (s.command or "").startswith("gpuwhy")]
+    assert asked == ([command] if command else [])
 
 
 def test_levels_of_a_sweep():

@@ -1,0 +1,212 @@
+"""Running a request: from a command and its arguments to an answer, off the event loop.
+
+The engine has a thread with a loop of its own (`bot.enginethread`); what is plain arithmetic over
+text (decode, read, rules) runs in a few more threads. The caller's loop only waits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from bot.answer import Answer
+from bot.commands import decode, read, rules, sweep, why
+from bot.commands import help as help_
+from bot.commands.arguments import Arguments
+from bot.enginethread import EngineThread
+from bot.request import Request
+from bot.selector import parse_selector
+from engine.catalogue import load_catalogue
+from engine.diagnosis import Engine
+from engine.errors import SourceError, UsageError
+from engine.samples import Selection
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from engine.model import Why
+    from engine.sources.port import Source
+
+T = TypeVar("T")
+
+_THREADS = 4
+_PING_S = 5.0
+_PING_WINDOW_S = 60.0
+
+
+class Backend:
+    """Answers requests.
+
+    Args:
+        source: where readings come from; None answers only what needs none.
+        overlays: folders with a site's own knowledge and rules.
+        window_s: how far back ``why`` and ``sweep`` look if the request does not say (s).
+        timeout_s: longest that one answer may take (s).
+        clock: Unix seconds; what "2h ago" is relative to.
+    """
+
+    def __init__(
+        self,
+        source: Source | None,
+        *,
+        overlays: tuple[Path, ...] = (),
+        window_s: float = 900.0,
+        timeout_s: float = 120.0,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._source = source
+        self._overlays = overlays
+        self._window_s = window_s
+        self._timeout_s = timeout_s
+        self._clock = clock
+        self._engine: Engine | None = None
+        self._thread = EngineThread()
+        self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="commands")
+        self._commands = {
+            "why": self._why,
+            "sweep": self._sweep,
+            "decode": self._decode,
+            "read": self._read,
+            "rules": self._rules,
+            "help": self._help,
+        }
+
+    @property
+    def commands(self) -> tuple[str, ...]:
+        """Names of the commands that can be run."""
+        return tuple(self._commands)
+
+    @property
+    def source(self) -> Source | None:
+        """Where readings come from."""
+        return self._source
+
+    async def start(self) -> None:
+        """Load knowledge and rules.
+
+        Raises:
+            CatalogueError: they do not load.
+        """
+        self._engine = await self._apart(lambda: Engine(load_catalogue(self._overlays)))
+
+    async def run(self, request: Request) -> Answer:
+        """Run a request.
+
+        Raises:
+            GpuwhyError: it cannot be understood, or a source does not answer; code ``timeout`` if
+                it takes too long.
+        """
+        run = self._commands.get(request.command)
+        if run is None:
+            known = ", ".join(self._commands)
+            raise UsageError(f"no command {request.command!r} here", hint=f"use one of {known}")
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                return await run(Arguments(request.command, request.args))
+        except TimeoutError:
+            raise SourceError(
+                f"no answer within {self._timeout_s:g} s",
+                hint="ask about less at once, or raise server.timeout",
+                code="timeout",
+            ) from None
+
+    async def ping(self) -> None:
+        """Make sure that the source answers; one that reads everything at each call is not asked.
+
+        Raises:
+            SourceError: it does not.
+        """
+        source = self._source
+        if source is None or source.rereads:
+            return
+        probe = [Selection(("up",), (), _PING_WINDOW_S)]
+        try:
+            async with asyncio.timeout(_PING_S):
+                await self._thread.run(lambda: source.select(probe, at=None))
+        except TimeoutError:
+            hint = "check the server and the network between"
+            raise SourceError(f"{source.name}: no answer in {_PING_S:g} s", hint=hint) from None
+
+    async def aclose(self) -> None:
+        """Cancel what runs and close the source."""
+        if self._source is not None:
+            await self._thread.run(self._source.aclose)
+        await self._thread.aclose()
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+    async def _why(self, args: Arguments) -> Answer:
+        target = args.text("target")
+        at, window_s = args.moment("at", self._clock()), args.window("window", self._window_s)
+        args.done()
+        source = self._needed_source()
+        return await self._thread.run(
+            lambda: why.run(target, engine=self._ready, source=source, at=at, window_s=window_s)
+        )
+
+    async def _sweep(self, args: Arguments) -> Answer:
+        where = parse_selector(args.text("where", ""))
+        at, window_s = args.moment("at", self._clock()), args.window("window", self._window_s)
+        args.done()
+        source = self._needed_source()
+        return await self._thread.run(
+            lambda: sweep.run(
+                engine=self._ready, source=source, at=at, window_s=window_s, where=where
+            )
+        )
+
+    async def _decode(self, args: Arguments) -> Answer:
+        text = args.text("text")
+        args.done()
+        return await self._apart(lambda: decode.run(text, catalogue=self._ready.catalogue))
+
+    async def _read(self, args: Arguments) -> Answer:
+        inputs = args.inputs()
+        args.done()
+        catalogue = self._ready.catalogue
+        return await self._apart(
+            lambda: read.run(inputs, catalogue=catalogue, diagnose=self._judged)
+        )
+
+    async def _rules(self, args: Arguments) -> Answer:
+        action, name = args.text("action", "list"), args.text("name", "")
+        args.done()
+        catalogue = self._ready.catalogue
+        run: Mapping[str, Callable[[], Answer]] = {
+            "list": lambda: rules.list_rules(catalogue),
+            "show": lambda: rules.show(name, catalogue),
+            "test": lambda: rules.test([name] if name else [], catalogue),
+            "lint": lambda: rules.lint(self._overlays),
+        }
+        if action not in run:
+            raise UsageError(f"rules cannot {action!r}", hint=f"use one of {', '.join(run)}")
+        return await self._apart(run[action])
+
+    async def _help(self, args: Arguments) -> Answer:
+        topic = args.text("topic", "")
+        args.done()
+        return help_.run(topic)
+
+    @property
+    def _ready(self) -> Engine:
+        assert self._engine is not None, "the backend has not been started"
+        return self._engine
+
+    def _needed_source(self) -> Source:
+        if self._source is None:
+            raise UsageError(
+                "no source of readings",
+                hint="set prometheus.url (GPUWHY_PROMETHEUS_URL) for the server",
+                code="no_source",
+            )
+        return self._source
+
+    def _judged(self, text: bytes) -> Sequence[Why]:
+        """Judge exporter text for `read`, which runs in one of the other threads."""
+        return self._thread.call(lambda: read.judge(self._ready, text), self._timeout_s)
+
+    async def _apart(self, work: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._pool, work)

@@ -1,0 +1,41 @@
+"""Is it pasted output? Kernel log lines, metrics, ``nvidia-smi`` and NCCL output.
+
+A cheap test for a line that the readers (`engine.readers`) take; it never explains anything.
+"""
+
+from __future__ import annotations
+
+import re
+
+# Standing anywhere in a line, each is written by a program only.
+_MARKS = re.compile(
+    r"NVRM: |\bS?Xid \((?:PCI:)?[0-9A-Fa-f]{4}|\bXid=\d+ on Device="
+    r"|nvidia-nvswitch\d?: |detected NVSwitch|GPU has fallen off the bus"
+    r"|={4,}NVSMI LOG={4,}|\| NVIDIA-SMI \d|\bNCCL (?:INFO|WARN|TRACE) "
+    r"|nvidia[-_]peermem|nv_peer_mem"
+    r"|clocks_(?:throttle|event)_reasons\.(?:active|supported)"
+    r"|\b[HS]W [A-Z][A-Za-z ]{3,30} : (?:Not )?Active"
+)
+_SAMPLE = re.compile(
+    r"\s*[A-Za-z_:][\w:]*\{[A-Za-z_]\w*=\"[^\n]*\}[ \t]+"
+    r"[-+]?(?:\d[\d.]*(?:[eE][-+]?\d+)?|NaN|Inf)(?:[ \t]+\d{9,13}(?:\.\d+)?)?[ \t]*$",
+    re.ASCII,
+)
+_META = re.compile(r"^\s*# (?:TYPE|HELP) [A-Za-z_:][\w:]* ", re.ASCII)
+# The listing of `nvidia-smi -q` pads its keys, so a space stands before the colon.
+_LISTED = re.compile(r"^\s*[A-Z][A-Za-z0-9 ./()-]{1,50}[A-Za-z0-9)] {2,}: \S")
+_LISTED_LINES = 3
+
+
+def is_pasted(text: str) -> bool:
+    """Return whether some line of a text was written by a tool that the readers know."""
+    if _MARKS.search(text):
+        return True
+    listed = 0
+    for line in text.splitlines():
+        if ('="' in line and _SAMPLE.match(line)) or ("# " in line and _META.match(line)):
+            return True
+        listed += " : " in line and bool(_LISTED.match(line))
+        if listed >= _LISTED_LINES:
+            return True
+    return False

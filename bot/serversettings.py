@@ -1,0 +1,131 @@
+"""Settings of ``gpuwhy serve``: the server, its store, Slack, and who may do what."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from platformdirs import user_data_path
+from pydantic import AfterValidator, Field, SecretStr
+
+from bot.policy.rules import EVERYONE, KINDS
+from bot.settingtypes import (
+    FromJson,
+    ListenAddress,
+    Seconds,
+    Section,
+    Tokens,
+    WebAddress,
+    Words,
+)
+
+DEFAULT_LISTEN = "127.0.0.1:8765"
+SLACK_API = "https://slack.com/api/"
+
+
+class Server(Section):
+    """``gpuwhy serve``.
+
+    Attributes:
+        listen: address of the HTTP server, ``HOST:PORT``; port 0 takes a free one.
+        url: address under which people reach it, for links; None: the one it listens on.
+        data: folder for the SQLite store and for captured files; None: the user's data folder.
+        tokens: secret: the API tokens, ``NAME=TOKEN,NAME=TOKEN``; policy knows them by name.
+        workers: questions answered at the same time.
+        timeout: longest that one answer may take (s).
+        lease: how long a question or message belongs to a server that gave no sign of life (s).
+        drain: longest wait for running answers when the server is stopped (s).
+    """
+
+    listen: ListenAddress = DEFAULT_LISTEN
+    url: WebAddress | None = None
+    data: Path | None = None
+    tokens: Tokens = Field(default_factory=dict)
+    workers: int = Field(default=8, ge=1, le=256)
+    timeout: Seconds = 120.0
+    lease: Seconds = 30.0
+    drain: Seconds = 25.0
+
+    @property
+    def folder(self) -> Path:
+        """The folder for what the server keeps."""
+        return self.data or user_data_path("gpuwhy")
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Host and port to listen on."""
+        host, _, port = self.listen.rpartition(":")
+        return host.removeprefix("[").removesuffix("]"), int(port)
+
+
+class Store(Section):
+    """Where questions, answers, deliveries and the audit log are kept.
+
+    Attributes:
+        url: secret, since it may hold a password: ``postgresql://USER:PASSWORD@HOST/NAME`` or
+            ``sqlite:///PATH``; None: a SQLite file in the data folder.
+    """
+
+    url: SecretStr | None = None
+
+
+def _api_base(url: str) -> str:
+    return url if url.endswith("/") else url + "/"
+
+
+class Slack(Section):
+    """The connection to a Slack workspace.
+
+    Attributes:
+        mode: ``off``; ``socket`` (the server connects to Slack) or ``http`` (Slack calls it).
+        bot_token: secret, ``xoxb-…``.
+        app_token: secret, ``xapp-…``, for Socket Mode.
+        signing_secret: secret by which requests over HTTP are known to be Slack's.
+        api_url: base address of Slack's Web API.
+    """
+
+    mode: Literal["off", "socket", "http"] = "off"
+    bot_token: SecretStr | None = None
+    app_token: SecretStr | None = None
+    signing_secret: SecretStr | None = None
+    api_url: Annotated[WebAddress, AfterValidator(_api_base)] = SLACK_API
+
+
+def _known_kinds(who: tuple[str, ...]) -> tuple[str, ...]:
+    for one in who:
+        kind, colon, name = one.partition(":")
+        if one != EVERYONE and not (colon and name and kind in KINDS):
+            forms = ", ".join(f"{kind}:NAME" for kind in KINDS)
+            raise ValueError(f"{one!r} names nobody; use {forms} or {EVERYONE}")
+    return who
+
+
+class Rule(Section):
+    """One rule of the policy; what it leaves out does not matter to it (see `PolicyRule`).
+
+    Attributes:
+        effect: ``allow`` or ``deny``; a rule that denies wins over all that allow.
+        who: ``user:U…``, ``group:S…``, ``token:NAME``, ``local:LOGIN`` or ``*``.
+        channels: Slack channel ids.
+        commands: names of commands, and ``approve``.
+        targets: patterns of targets, such as ``node-3*``.
+    """
+
+    effect: Literal["allow", "deny"]
+    who: Annotated[Words, AfterValidator(_known_kinds)] = ()
+    channels: Words = ()
+    commands: Words = ()
+    targets: Words = ()
+
+
+class PolicySection(Section):
+    """Who may use which command on what.
+
+    Attributes:
+        default: whether commands that only look are allowed where no rule speaks; captures never
+            are.
+        rules: a list of rules; as a variable, a JSON list.
+    """
+
+    default: Literal["allow", "deny"] = "allow"
+    rules: Annotated[tuple[Rule, ...], FromJson] = ()

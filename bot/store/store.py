@@ -1,0 +1,37 @@
+"""The store: everything that must outlive the process."""
+
+from __future__ import annotations
+
+from sqlalchemy import func, select
+
+from bot.store.audits import Audits
+from bot.store.deliveries import Deliveries
+from bot.store.jobs import Jobs
+from bot.store.questions import Questions
+from bot.store.records import Backlog
+from bot.store.tables import OPEN_QUESTIONS, UNSENT, deliveries, one_of, questions
+
+
+class Store(Questions, Deliveries, Jobs, Audits):
+    """Questions, deliveries, jobs and the audit log in one database.
+
+    Several processes may use one database. Their clocks have to agree within a second or so: leases
+    and paces are compared across them.
+    """
+
+    async def backlog(self) -> Backlog:
+        """Return what waits to be answered and to be sent.
+
+        Raises:
+            StoreError: the database cannot be used.
+        """
+        asked = select(func.count(), func.min(questions.c.created_at)).where(
+            one_of(questions.c.state, OPEN_QUESTIONS)
+        )
+        queued = select(func.count(), func.min(deliveries.c.created_at)).where(
+            one_of(deliveries.c.state, UNSENT)
+        )
+        async with self._reading() as connection:
+            open_questions, oldest_question = (await connection.execute(asked)).one()
+            unsent, oldest_delivery = (await connection.execute(queued)).one()
+        return Backlog(open_questions, unsent, oldest_question, oldest_delivery)

@@ -1,0 +1,1 @@
+"""The HTTP server's pages: the API, health, metrics, captured files."""
