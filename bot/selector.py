@@ -18,10 +18,12 @@ if TYPE_CHECKING:
 _LABEL = re.compile(r"\s*([A-Za-z_][A-Za-z0-9_]*)\s*", re.ASCII)
 _OPERATOR = re.compile(r"(=~|!~|!=|=)\s*")
 _QUOTED = re.compile(r"\"((?:[^\"\\\n]|\\.)*)\"|'((?:[^'\\\n]|\\.)*)'|`([^`]*)`")
-_BARE = re.compile(r"[^\s,{}\"'`]+")
+# No value starts like an operator: `==` is a slip, not a value that begins with "=".
+_BARE = re.compile(r"[^\s,{}\"'`=~!][^\s,{}\"'`]*")
 _END = re.compile(r"\s*(,|$)")
 _ESCAPE = re.compile(r"\\(u[0-9A-Fa-f]{4}|x[0-9A-Fa-f]{2}|.)")
 _ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\", '"': '"', "'": "'"}
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _MAX_TEXT = 4096
 _FORM = 'write it like Hostname=~"node-.*",cluster="a"'
 
@@ -35,6 +37,8 @@ def parse_selector(text: str) -> tuple[Matcher, ...]:
     from engine.samples import Matcher  # noqa: PLC0415 - numpy, which decode must not load
 
     body = text.strip()
+    if _SURROGATE.search(body):
+        raise UsageError("selector holds bytes that are not UTF-8", hint=_FORM)
     if len(body) > _MAX_TEXT:
         raise UsageError(f"selector is longer than {_MAX_TEXT} characters", hint=_FORM)
     if body.startswith("{") and body.endswith("}"):
@@ -81,7 +85,10 @@ def _unescape(value: str) -> str:
 def _unescaped(found: re.Match[str]) -> str:
     what = found[1]
     if len(what) > 1:
-        return chr(int(what[1:], 16))
+        char = chr(int(what[1:], 16))
+        if _SURROGATE.match(char):
+            raise UsageError(f"selector: \\{what} is half a character", hint="write it out")
+        return char
     if what not in _ESCAPED:
         raise UsageError(f"selector: unknown escape \\{what}", hint="double the backslash")
     return _ESCAPED[what]
@@ -97,8 +104,9 @@ def _check_pattern(value: str) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", FutureWarning)  # "[[" means itself, here and in RE2
             re.compile(value)
-    except re.error as problem:
+    except (re.error, OverflowError, RecursionError) as problem:
+        shown = value if len(value) <= 60 else value[:57] + "..."
         raise UsageError(
-            f"selector: {value!r} is no regular expression: {problem}",
+            f"selector: {shown!r} is no regular expression: {problem}",
             hint="patterns are RE2 and must match the whole label value",
         ) from None

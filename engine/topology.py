@@ -19,17 +19,19 @@ _MAX_TEXT = 512
 
 _HOST = r"(?P<host>[A-Za-z0-9](?:[A-Za-z0-9._-]{0,251}[A-Za-z0-9])?|\[[0-9A-Fa-f:.]{2,45}\])"
 _GPU_WORD = r"gpu[\s_#-]*(?P<gpu>\d{1,2})"
+# Without ASCII, digits of other scripts would be GPU indexes, and "K" (Kelvin) a letter of a host.
+_ANY_CASE = re.IGNORECASE | re.ASCII
 _SPOKEN = tuple(
-    re.compile(pattern, re.IGNORECASE)
+    re.compile(pattern, _ANY_CASE)
     for pattern in (
         rf"{_GPU_WORD}\s*(?:@|,|\bon\b|\bof\b|\bat\b|\bin\b)?\s*(?:node|host|server|machine)\s+{_HOST}",
         rf"{_GPU_WORD}\s*(?:@|,\s*|\s(?:on|of|at|in)\s)\s*{_HOST}",
         rf"{_HOST}\s*(?:[/:,]\s*|\s+){_GPU_WORD}",
     )
 )
-_HOST_INDEX = re.compile(rf"{_HOST}(?::(?P<number>\d{{1,5}}))?")
-_UUID = re.compile(r"GPU-[0-9A-Fa-f][0-9A-Fa-f-]{0,35}", re.IGNORECASE)
-_MIG = re.compile(r"MIG-[0-9A-Za-z][0-9A-Za-z/-]{0,79}", re.IGNORECASE)
+_HOST_INDEX = re.compile(rf"{_HOST}(?::(?P<number>\d{{1,5}}))?", re.ASCII)
+_UUID = re.compile(r"GPU-[0-9A-Fa-f][0-9A-Fa-f-]{0,35}", _ANY_CASE)
+_MIG = re.compile(r"MIG-[0-9A-Za-z][0-9A-Za-z/-]{0,79}", _ANY_CASE)
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 _FORMS = (
@@ -92,7 +94,7 @@ def _simple(rest: str, text: str, cluster: str | None) -> Target | None:
         found = spoken.fullmatch(rest)
         if found and int(found["gpu"]) <= MAX_GPU_INDEX and found["host"].lower() != "gpu":
             return Target(Kind.GPU, text, cluster, host=found["host"], gpu=int(found["gpu"]))
-    alone = re.fullmatch(_GPU_WORD, rest, re.IGNORECASE)
+    alone = re.fullmatch(_GPU_WORD, rest, _ANY_CASE)
     if alone and int(alone["gpu"]) <= MAX_GPU_INDEX:
         return Target(Kind.GPU, text, cluster, gpu=int(alone["gpu"]))
     found = _HOST_INDEX.fullmatch(rest)

@@ -4,8 +4,8 @@ from bot.delivery.messenger import (
     AwayError,
     LimitedError,
     Message,
-    MessengerError,
     Messenger,
+    MessengerError,
     RejectedError,
 )
 from bot.delivery.parcel import Parcel

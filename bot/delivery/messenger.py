@@ -43,9 +43,11 @@ class AwayError(MessengerError):
 
     default_code = "slack_unreachable"
 
-    def __init__(self, message: str, *, uncertain: bool, hint: str = "") -> None:
+    def __init__(
+        self, message: str, *, uncertain: bool, hint: str = "", code: str | None = None
+    ) -> None:
         self.uncertain = uncertain
-        super().__init__(message, hint=hint)
+        super().__init__(message, hint=hint, code=code)
 
 
 class RejectedError(MessengerError):
@@ -75,7 +77,7 @@ class Messenger(Protocol):
         ...
 
     async def respond(self, url: str, message: Message, *, replace: bool) -> None:
-        """Answer a slash command by its response URL, in place of an earlier answer if ``replace``."""
+        """Answer a slash command by its response URL; ``replace``: instead of the one before."""
         ...
 
     async def find(

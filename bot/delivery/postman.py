@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Protocol
 
-from bot.delivery.messenger import Messenger, RejectedError
+from bot.delivery.messenger import Message, Messenger, RejectedError
 from bot.delivery.parcel import Parcel
 from bot.store import Delivery, DeliveryKind, NewDelivery
 
@@ -68,12 +68,12 @@ class Postman:
                 await self._whisper(delivery, parcel)
             case DeliveryKind.RESPONSE_URL:
                 await self._respond(parcel, replace_it=False)
-            case _:
-                raise RejectedError(f"nothing sends a {delivery.kind}")
+            case DeliveryKind.FILE:
+                raise RejectedError("files_are_linked")
         return None
 
     async def _post_then_edit(
-        self, delivery: Delivery, parcel: Parcel, placeholder: dict[str, object] | object
+        self, delivery: Delivery, parcel: Parcel, placeholder: Message
     ) -> str | None:
         """Post the placeholder now and queue the content as an edit of it."""
         edit = NewDelivery(

@@ -151,7 +151,7 @@ class Sender:
             log.warning("delivery %s: %s", delivery.id, error.one_line())
             return await self._again(delivery, error.one_line(), uncertain=error.uncertain)
         except MessengerError as error:
-            log.error("delivery %s is given up: %s", delivery.id, error.one_line())
+            log.warning("delivery %s is given up: %s", delivery.id, error.one_line())
             return await self._give_up(delivery, error.one_line())
         except StoreError as error:
             # Whatever was sent is sent again as the same edit or found by its mark.

@@ -12,11 +12,14 @@ The total of all text is not documented: Slack has refused 11,341 characters as
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
+
+log = logging.getLogger(__name__)
 
 MESSAGE_TEXT = 4000
 TOTAL_TEXT = 10_000
@@ -107,11 +110,26 @@ def validate(payload: Payload, surface: Surface = Surface.MESSAGE) -> tuple[Prob
     return tuple(_problems(payload, surface))
 
 
-def words(payload: Payload) -> str:
-    """Return all text of a payload, for when its blocks cannot be shown."""
+def sendable(payload: Payload) -> dict[str, Any]:
+    """Return a message as it is, or all its words without blocks if Slack would refuse it.
+
+    Nothing that was to be said is lost but what exceeds 4,000 bytes; the log says what was wrong.
+    """
+    problems = validate(payload)
+    if not problems:
+        return dict(payload)
+    log.error("a message breaks the limits of Slack, sent as text: %s", problems[0])
+    return as_text(payload)
+
+
+def as_text(payload: Payload) -> dict[str, Any]:
+    """Return a message without its blocks: their text, as much as Slack takes, disarmed."""
     blocks = payload.get("blocks")
     found = list(_texts(blocks)) if isinstance(blocks, list) else []
-    return "\n".join(found) or str(payload.get("text", ""))
+    said = "\n".join(found) or str(payload.get("text", ""))
+    # Entities stay; what would be obeyed becomes one.
+    safe = _ANGLED.sub(lambda angled: _disarmed(angled[0]), said)
+    return {"text": _first_bytes(safe, MESSAGE_TEXT) or "gpuwhy"}
 
 
 def _problems(payload: Payload, surface: Surface) -> Iterator[Problem]:
@@ -304,6 +322,21 @@ def _duplicates(blocks: Sequence[Any]) -> Iterator[Problem]:
         ]
         for name in sorted({one for one in actions if actions.count(one) > 1}, key=str):
             yield Problem("/blocks", f"action_id {name!r} is used twice in a block")
+
+
+def _disarmed(angled: str) -> str:
+    if _ALLOWED.fullmatch(angled):
+        return angled
+    return angled.replace("<", "&lt;").replace(">", "&gt;")
+
+
+def _first_bytes(text: str, most: int) -> str:
+    """Return the beginning of a text, not ending in half an entity or half a mention."""
+    text = text.encode("utf-8", "replace").decode()
+    if size(text) <= most:
+        return text.strip()
+    begun = text.encode()[: most - 4].decode("utf-8", "ignore")
+    return re.sub(r"(?:&[a-z]{0,3}|<[^>]*)\Z", "", begun).strip() + " …"
 
 
 def _texts(item: Any) -> Iterator[str]:

@@ -14,6 +14,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator
 from itertools import groupby
+from operator import itemgetter
 
 from bot.answer import Line, Mark
 from bot.render.safe import visible
@@ -28,9 +29,9 @@ _ABOUT = re.compile(r"~(?=\d)")
 _EMOJI = re.compile(r":(?:[a-z0-9_+'-]*[a-z_+'-][a-z0-9_+'-]*|100|1234):", re.IGNORECASE)
 _QUOTE = re.compile(r"\s*>")
 
-# Longest run of one mark in a piece (characters); a piece takes at most five bytes for each
-# (``&amp;``), or six for a character written out, so that a piece always fits in a section.
-PIECE = 400
+# Longest run of one mark in a piece (characters). A character takes at most ten bytes, when it is
+# written out as ``\\U000e0001``, so that a piece always fits in a section.
+PIECE = 250
 
 
 def escape(text: str) -> str:
@@ -44,12 +45,10 @@ def prose(text: str) -> str:
     if _harmless(shown):
         return shown.translate(_ENTITIES)
     about = shown.count("~") == 1 and _ABOUT.search(shown) is not None
-    start = _QUOTE.match(shown)
+    quote = _QUOTE.match(shown)
+    quoted = quote.end() if quote else 0
     return _WORD.sub(
-        lambda found: _word(found[0], risky=bool(start) and found.start() < start.end(), about=about)
-        if start
-        else _word(found[0], risky=False, about=about),
-        shown,
+        lambda found: _word(found[0], risky=found.start() < quoted, about=about), shown
     )
 
 
@@ -59,7 +58,7 @@ def strong(text: str) -> str:
     core = shown.strip()
     if not core or "*" in core or not _harmless(core):
         return prose(text)
-    before, after = shown.split(core, 1) if core else (shown, "")
+    before, _, after = shown.partition(core)
     return f"{before}*{core.translate(_ENTITIES)}*{after}"
 
 
@@ -74,22 +73,21 @@ def fence(rows: Iterable[str]) -> str:
     return "```\n" + "\n".join(rows) + "\n```"
 
 
-def pieces(line: Line, *, bold: bool = False) -> Iterator[str]:
-    """Yield a line as pieces of markup, each complete in itself; joined they are the line.
+def pieces(line: Line, *, bold: bool = False) -> Iterator[tuple[Mark, str]]:
+    """Yield a line as pieces of markup, each complete in itself and of at most 2,600 bytes.
 
     Args:
         line: the spans.
         bold: whether what has no mark of its own is bold, as in a heading.
     """
-    marked = ((_mark(span.mark, bold=bold), span.text) for span in line)
-    for mark, group in groupby(marked, key=lambda pair: pair[0]):
-        for part in chunks("".join(text for _, text in group), PIECE):
-            yield _WRITERS[mark](part)
+    for mark, text in _runs(line, bold=bold):
+        for part in chunks(text, PIECE):
+            yield mark, _WRITERS[mark](part)
 
 
 def markup(line: Line, *, bold: bool = False) -> str:
-    """Return a whole line as markup."""
-    return "".join(pieces(line, bold=bold))
+    """Return a whole line as markup, however long."""
+    return "".join(_WRITERS[mark](text) for mark, text in _runs(line, bold=bold))
 
 
 def chunks(text: str, most: int) -> Iterator[str]:
@@ -106,6 +104,12 @@ def chunks(text: str, most: int) -> Iterator[str]:
         at = end
     if at < len(text):
         yield text[at:]
+
+
+def _runs(line: Line, *, bold: bool) -> Iterator[tuple[Mark, str]]:
+    marked = ((_mark(span.mark, bold=bold), span.text) for span in line)
+    for mark, group in groupby(marked, key=itemgetter(0)):
+        yield mark, "".join(text for _, text in group)
 
 
 def _mark(mark: Mark, *, bold: bool) -> Mark:

@@ -10,7 +10,7 @@ import re
 # Standing anywhere in a line, each is written by a program only.
 _MARKS = re.compile(
     r"NVRM: |\bS?Xid \((?:PCI:)?[0-9A-Fa-f]{4}|\bXid=\d+ on Device="
-    r"|nvidia-nvswitch\d?: |detected NVSwitch|GPU has fallen off the bus"
+    r"|nvidia-nvswitch\d?: |detected NVSwitch"
     r"|={4,}NVSMI LOG={4,}|\| NVIDIA-SMI \d|\bNCCL (?:INFO|WARN|TRACE) "
     r"|nvidia[-_]peermem|nv_peer_mem"
     r"|clocks_(?:throttle|event)_reasons\.(?:active|supported)"

@@ -15,7 +15,7 @@ from engine.capture.plan import (
     plan_from_json,
 )
 from engine.capture.ports import Completed, Entry, Executor, Journal, Phase
-from engine.capture.run import plan, recover, run
+from engine.capture.run import plan, reach, recover, run
 from engine.capture.settings import CaptureSettings, SshSettings, Via
 from engine.capture.undo import pending
 
@@ -39,6 +39,7 @@ __all__ = [
     "pending",
     "plan",
     "plan_from_json",
+    "reach",
     "recover",
     "run",
 ]

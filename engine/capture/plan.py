@@ -38,7 +38,7 @@ class CaptureRequest:
         if not _ID.fullmatch(self.id):
             hint = "use letters, digits and hyphens"
             raise UsageError(f"{self.id[:60]!r} cannot name a capture", hint=hint)
-        # Targets may come from labels of a metrics server, so kind and index are not taken on trust.
+        # Targets may come from labels of a metrics server: nothing about them is taken on trust.
         if self.target.kind not in {Kind.GPU, Kind.NODE} or not self.target.host:
             said = f"cannot capture on {self.target.name}: its host is not known"
             raise UsageError(said, hint="name the GPU by its host (node-3:5), or the host (node-3)")

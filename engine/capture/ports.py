@@ -30,7 +30,7 @@ class Phase(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One line of the journal: the step's id, what is about to happen or has, and JSON-able facts."""
+    """One line of the journal: a step's id, what is to happen or has, and JSON-able facts."""
 
     step: str
     phase: Phase

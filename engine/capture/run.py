@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 from engine.capture.errors import CaptureError
@@ -13,7 +14,7 @@ from engine.capture.patience import finish
 from engine.capture.plan import CapturePlan, CaptureRequest, CaptureResult
 from engine.capture.ports import Entry, Executor, Journal, Phase
 from engine.capture.profilers import profiler_named
-from engine.capture.settings import CaptureSettings
+from engine.capture.settings import CaptureSettings, Via
 from engine.capture.steps import Steps
 from engine.capture.undo import undo
 from engine.errors import UsageError
@@ -47,6 +48,15 @@ async def plan(
     if free < settings.max_file_bytes:
         raise no_room("here", settings.folder, free, settings.max_file_bytes)
     return await profiler.plan(request, settings, reached)
+
+
+def reach(plan: CapturePlan, settings: CaptureSettings) -> Executor:
+    """Return the executor by the route that the plan says.
+
+    Raises:
+        UsageError: the host name is not usable.
+    """
+    return executor_for(plan.host, replace(settings, via=Via(plan.route)))
 
 
 async def run(plan: CapturePlan, executor: Executor, journal: Journal) -> CaptureResult:

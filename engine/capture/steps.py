@@ -72,7 +72,7 @@ class Steps:
             argv, destination, max_bytes=self.plan.max_file_bytes, timeout_s=step.timeout_s
         )
         if came != size:
-            destination.unlink(missing_ok=True)
+            await asyncio.to_thread(destination.unlink, missing_ok=True)
             said = f"{came} bytes came from {self.plan.host} for a file of {size}"
             raise CaptureError(said, hint="does a login shell there print something?")
         await self._write(name, Phase.DONE, {"file": str(destination), "size_bytes": size})

@@ -94,6 +94,10 @@ class Condition:
             out[i] = held(self._one, self._signals, memo.one(i, frame.at), hold_s)
         return out
 
+    def truth_at(self, memo: Memo, i: int, at: float) -> int:
+        """Judge entity ``i`` at another moment: 1 true, 0 unknown, -1 false."""
+        return self._one(memo.one(i, at))
+
     def explain(self, frame: Frame, i: int, memo: Memo) -> tuple[Term, ...]:
         """Return the comparisons that decided for entity ``i``, in written order."""
         _check(frame, memo)

@@ -78,6 +78,8 @@ def _binary_unit(node: Binary, catalogue: Catalogue) -> str:
         factor = node.right.value if node.op == "*" else 1 / node.right.value
         if left in {"ns", "ns/s"} and math.isclose(factor, 1e-9):
             return "s" if left == "ns" else "ratio"
+        if left == "percent" and math.isclose(factor, 0.01):
+            return "ratio"
         return left
     if node.op == "*":
         return right if isinstance(node.left, Number) else ""

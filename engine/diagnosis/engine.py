@@ -15,7 +15,7 @@ from engine.diagnosis.fetch import LOOKBACK_LOST_S, Fetched, Fetcher, matches
 from engine.diagnosis.history import LOOKBACK_HISTORY_S, XID_HISTORY, date_xid
 from engine.diagnosis.judge import Judge, Judgement, missing_core
 from engine.diagnosis.lost import lost, placeholder
-from engine.diagnosis.present import current, silent
+from engine.diagnosis.present import current, late, silent
 from engine.errors import UsageError
 from engine.model import EngineInfo, Entity, Kind, Sweep, Why
 from engine.samples import Matcher, Selection
@@ -139,14 +139,14 @@ class Engine:
         """Return what can only be asked once the target is known, often nothing.
 
         The siblings of a GPU that was not named by its host; and of a GPU whose core readings are
-        missing, whether its exporter answers, and what it read before the window.
+        missing or late, whether its exporter answers, and what it read before the window.
         """
         frame = readings.frame
         out = []
         if target.host is None and target.kind is not Kind.FLEET:
             places = [p for i in chosen for p in readings.places[i]]
             out += self.fetcher.siblings_of(places)
-        lacking = [i for i in chosen if missing_core(frame, i)]
+        lacking = [i for i in chosen if missing_core(frame, i) or late(frame, i)]
         out += self.fetcher.exporters_of(readings, lacking)
         mute = [i for i in lacking if silent(frame, i)]
         if mute and frame.timed:

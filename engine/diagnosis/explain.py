@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from engine.diagnosis.rank import Fired
 
 _PROFILING_FIELDS = range(1001, 1100)
+_TELLING = ("throttle_reasons", "sm_active")
 _NO_EXPORT = "no public exporter is known to carry it"
 
 
@@ -65,10 +66,14 @@ def unknowns(
     judge: Judge, seen: Observation, i: int, states: Mapping[str, Trits]
 ) -> tuple[Unknown, ...]:
     """Return what entity i lacks: an entry a signal, core readings first, then by blocks."""
-    from engine.diagnosis.judge import missing_core  # noqa: PLC0415 - they need each other
+    from engine.diagnosis.judge import fresh, missing_core  # noqa: PLC0415 - they need each other
 
     blocked: dict[str, set[str]] = {name: set() for name in missing_core(seen.frame, i)}
     core = tuple(blocked)
+    # These tell most and are off in a stock exporter: named even when nothing hangs on them now.
+    for name in _TELLING:
+        if name in judge.catalogue.signals and not fresh(seen.frame, name, i):
+            blocked.setdefault(name, set())
     for cause, rule in judge.causes.items():
         if states[cause][i] != 0 or rule.class_ is Class.BLIND:
             continue

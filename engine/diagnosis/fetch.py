@@ -1,9 +1,9 @@
 """Fetch: from a target to the readings of its GPUs, in at most three waves of requests.
 
-Wave 1 asks for the target under every spelling of its labels at once; the other GPUs of the node
+Wave 1 asks for the target under the labels that dcgm-exporter gives it; the other GPUs of the node
 come along with the few signals that are compared between siblings, the node with its own readings.
-Wave 2 runs only when it must: siblings of a UUID or pod, the last day of a GPU that fell silent, a
-look at what the source does hold when nothing was found. Wave 3 asks about what wave 2 brought.
+Wave 2 runs only when it must: the rarer labels of a host, siblings of a UUID or pod, the last day
+of a GPU that fell silent, a look at what the source holds. Wave 3 asks about what wave 2 brought.
 """
 
 from __future__ import annotations
@@ -35,6 +35,10 @@ LOOKBACK_LOST_S = 86400.0
 # code tell better than the gauge of the last one (`engine.signals.events`).
 ALWAYS = (*ACTIVITY, *CORE, "xid", "xid_count")
 _FULL_UUID = 40
+# How exporters of GPUs name the host: dcgm-exporter before and since 4.6.0-4.8.3, then the rest.
+_USUAL = 2
+# Series of switches and links always spell it so (dcgm-exporter internal/pkg/rendermetrics).
+_NODE_LABEL = "hostname"
 
 
 @dataclass(slots=True)
@@ -86,7 +90,7 @@ class Fetcher:
         return build_frame(got.batch, self.catalogue, at=got.at, window_s=got.window_s)
 
     def wave_one(self, target: Target, window_s: float) -> list[Selection]:
-        """Return the selections that find a target under every spelling of its labels."""
+        """Return the selections that find a target under the usual spellings of its labels."""
         cluster = _cluster(target)
         near = max(self.sibling_window_s, 300.0)
         if target.uuid:
@@ -131,12 +135,10 @@ class Fetcher:
         near: float,
     ) -> list[Selection]:
         out = []
-        for matchers in host_matchers(host):
+        for matchers in host_matchers(host)[:_USUAL]:
             common = (*matchers, *cluster)
-            if gpu is None:  # a GPU of the node may have gone before the window began
-                out.append(Selection(self.sign_of_life(), common, LOOKBACK_LOST_S))
-            if gpu is None or matchers[0].label not in {"Hostname", "hostname"}:
-                out.append(Selection(self.names.gpu + self.names.node, common, window_s))
+            if gpu is None:
+                out += self._whole_host(common, window_s)
                 continue
             out.append(
                 Selection(self.names.gpu, (*common, Matcher("gpu", "=", str(gpu))), window_s)
@@ -144,9 +146,27 @@ class Fetcher:
             if self.names.siblings:
                 others = (*common, Matcher("gpu", "!=", str(gpu)))
                 out.append(Selection(self.names.siblings, others, near))
-            if self.names.node:
+            if self.names.node and matchers[0].label == _NODE_LABEL:
                 out.append(Selection(self.names.node, common, window_s))
         return out
+
+    def rarer(self, target: Target, window_s: float) -> list[Selection]:
+        """Return the selections that find a host under the labels that `wave_one` left out."""
+        if target.host is None:
+            return []
+        cluster = _cluster(target)
+        return [
+            selection
+            for matchers in host_matchers(target.host)[_USUAL:]
+            for selection in self._whole_host((*matchers, *cluster), window_s)
+        ]
+
+    def _whole_host(self, matchers: tuple[Matcher, ...], window_s: float) -> list[Selection]:
+        """Return everything of a host; a GPU of it may have gone before the window began."""
+        return [
+            Selection(self.names.gpu + self.names.node, matchers, window_s),
+            Selection(self.sign_of_life(), matchers, LOOKBACK_LOST_S),
+        ]
 
     def siblings_of(self, places: Iterable[Place]) -> list[Selection]:
         """Return the selections that bring the other GPUs of the hosts of some GPUs."""

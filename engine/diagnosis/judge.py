@@ -181,7 +181,7 @@ class Judge:
 
     def _since(self, seen: Observation, i: int, proof: Iterable[str]) -> float | None:
         for symptom in proof:
-            return self.observer.since(seen.frame, i, symptom)
+            return self.observer.since(seen, i, symptom)
         return None
 
     def _coverage(self, states: Mapping[str, Trits], i: int, fired: set[str]) -> Coverage:

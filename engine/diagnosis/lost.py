@@ -10,6 +10,7 @@ import numpy as np
 from rapidfuzz import fuzz, process
 
 from engine.diagnosis.fetch import LOOKBACK_LOST_S, Fetched, Fetcher, host_matchers, matches
+from engine.diagnosis.present import silent
 from engine.errors import UsageError
 from engine.model import Entity, Kind
 from engine.samples import Column, Frame, Selection
@@ -25,11 +26,11 @@ _SHOWN = 8
 async def lost(
     fetcher: Fetcher, source: Source, got: Fetched, target: Target
 ) -> tuple[Readings, list[int]]:
-    """Look further back for a target, and at the exporters of its host.
+    """Look for a target under rarer labels, further back, and at the exporters of its host.
 
     Returns:
-        The readings of the last day and the entities that are the target; none if there is
-        nothing but the state of the exporter, or no GPU reading at all.
+        The readings (of the last day, if the window has none) and the entities that are the
+        target; none if there is nothing but the state of the exporter, or no GPU reading at all.
 
     Raises:
         UsageError: the source holds GPUs, but none of this name.
@@ -38,15 +39,18 @@ async def lost(
     core = tuple(dict.fromkeys(fetcher.core_names()))
     wider = [Selection(core, s.matchers, LOOKBACK_LOST_S) for s in selections]
     if target.host:
+        wider += fetcher.rarer(target, got.window_s)
         wider += [
             Selection(("up",), matchers, got.window_s) for matchers in host_matchers(target.host)
         ]
     await fetcher.ask(source, got, wider)
+    readings = fetcher.frame(got)
+    chosen = _found(target, readings)
+    if chosen and not all(silent(readings.frame, i) for i in chosen):
+        return readings, chosen
     got.window_s = LOOKBACK_LOST_S
     readings = fetcher.frame(got)
-    chosen = [
-        i for i, group in enumerate(readings.places) if any(matches(target, p) for p in group)
-    ]
+    chosen = _found(target, readings)
     if chosen:
         more = fetcher.exporters_of(readings, chosen)
         if target.host is None:
@@ -55,9 +59,7 @@ async def lost(
             return readings, chosen
         await fetcher.ask(source, got, more)
         readings = fetcher.frame(got)
-        return readings, [
-            i for i, group in enumerate(readings.places) if any(matches(target, p) for p in group)
-        ]
+        return readings, _found(target, readings)
     if target.host in readings.nodes:
         return readings, []
     rows = await source.label_sets(core, IDENTITY_LABELS, at=got.at, window_s=LOOKBACK_LOST_S)
@@ -67,6 +69,10 @@ async def lost(
     if any(p.key[1] for p in known):
         raise _no_such(target, known)
     return readings, []
+
+
+def _found(target: Target, readings: Readings) -> list[int]:
+    return [i for i, group in enumerate(readings.places) if any(matches(target, p) for p in group)]
 
 
 def _no_such(target: Target, places: list[Place]) -> UsageError:

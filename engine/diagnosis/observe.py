@@ -6,7 +6,7 @@ history, is ``weak``: it counts as true, and no verdict that rests on it is more
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -16,7 +16,7 @@ import numpy.typing as npt
 from engine.catalogue.types import Catalogue, Place, SymptomRule
 from engine.condition import Condition, Memo, compile_condition
 from engine.model import Truth
-from engine.samples import Column, Frame
+from engine.samples import Frame
 
 Trits = npt.NDArray[np.int8]
 Bools = npt.NDArray[np.bool_]
@@ -96,22 +96,20 @@ class Observer:
             truth[name] = value
         return Observation(frame, memo, truth, weak)
 
-    def since(self, frame: Frame, i: int, symptom: str) -> float | None:
+    def since(self, seen: Observation, i: int, symptom: str) -> float | None:
         """Return the first sample time from which a symptom has been true without a break.
 
-        None if it cannot be told: no times, or it was already true at the start of the window.
+        None if it cannot be told: no times, or it was true, or unknown, as far back as is seen.
         """
+        frame = seen.frame
         if not frame.timed:
             return None
         condition = self.conditions[symptom]
-        times = _times(frame, i, condition.signals)
-        alone = _only(frame, i, condition)
-        memo = Memo(alone)
         began: float | None = None
-        for t in reversed(times):
-            alone.at = t  # a frame of our own; its memo keeps results by moment
-            if condition.evaluate(alone, memo)[0] != 1:
-                return began
+        for t in reversed(_times(frame, i, condition.signals)):
+            truth = condition.truth_at(seen.memo, i, t)
+            if truth != 1:
+                return began if truth == -1 else None
             began = t
         return None
 
@@ -129,44 +127,3 @@ def _thin(condition: Condition, frame: Frame) -> Bools:
 def _times(frame: Frame, i: int, signals: Iterable[str]) -> list[float]:
     found = {float(t) for s in signals for t in frame.samples(s, i)[0]}
     return sorted(found)
-
-
-def _only(frame: Frame, i: int, condition: Condition) -> Frame:
-    """Return the part of a frame that a condition needs for entity i (its host with siblings)."""
-    if condition.uses_siblings and frame.host[i] >= 0:
-        members = [int(k) for k in np.flatnonzero(frame.host == frame.host[i])]
-        members.sort(key=lambda k: k != i)
-    else:
-        members = [i]
-    return subframe(frame, members, condition.signals)
-
-
-def subframe(frame: Frame, members: list[int], signals: Collection[str]) -> Frame:
-    """Return a frame of some entities and signals of another, in the given order."""
-    columns = {}
-    for name in signals:
-        column = frame.columns.get(name)
-        if column is None:
-            continue
-        parts = [slice(int(column.offsets[k]), int(column.offsets[k + 1])) for k in members]
-        offsets = np.zeros(len(members) + 1, dtype=np.int64)
-        np.cumsum([p.stop - p.start for p in parts], out=offsets[1:])
-        if offsets[-1]:
-            columns[name] = Column(
-                np.concatenate([column.ts[p] for p in parts]),
-                np.concatenate([column.values[p] for p in parts]),
-                offsets,
-            )
-    picked = np.array(members, dtype=np.int64)
-    keys = [(s, old, new) for s in signals for new, old in enumerate(members)]
-    return Frame(
-        entities=[frame.entities[k] for k in members],
-        at=frame.at,
-        timed=frame.timed,
-        columns=columns,
-        attrs={name: values[picked] for name, values in frame.attrs.items()},
-        host=frame.host[picked],
-        dropped={(s, k): frame.dropped[s, i] for s, i, k in keys if (s, i) in frame.dropped},
-        origins={(s, k): frame.origins[s, i] for s, i, k in keys if (s, i) in frame.origins},
-        window_s=frame.window_s,
-    )

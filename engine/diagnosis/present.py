@@ -17,6 +17,8 @@ from engine.signals.normalise import Readings
 
 # A GPU index that changed its UUID (a swapped board) is ambiguous only while both report.
 _REPLACED_S = 120.0
+# Two scrapes of a minute: with readings older than this, ask whether the exporter answers.
+_LATE_S = 120.0
 
 _Slot = tuple[str | None, str | None, int | None]
 
@@ -26,6 +28,11 @@ def newest(frame: Frame, i: int) -> float:
     # What was derived, or belongs to the node, has no origin.
     stamps = [frame.samples(s, i)[0] for s in frame.columns if (s, i) in frame.origins]
     return max((float(ts[-1]) for ts in stamps if ts.size), default=-np.inf)
+
+
+def late(frame: Frame, i: int) -> bool:
+    """Return whether the newest sample of entity i is older than two usual scrapes."""
+    return frame.timed and frame.at - newest(frame, i) > _LATE_S
 
 
 def silent(frame: Frame, i: int) -> bool:

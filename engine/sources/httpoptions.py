@@ -119,6 +119,7 @@ def parse_url(text: str, default_path: str = "") -> tuple[URL, str | None, str |
     try:
         url = URL(given if "://" in given else f"http://{given}")
         port = url.port
+        (url.host or "").encode("idna")  # what looking the name up begins with
     except ValueError as e:
         raise UsageError(f"'{show(bare)}' is not an address", hint="write http://HOST:PORT") from e
     if url.scheme not in {"http", "https"} or not url.host or not port:

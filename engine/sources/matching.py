@@ -46,7 +46,7 @@ def compile_pattern(pattern: str) -> re.Pattern[str]:
         )
     try:
         return re.compile(pattern, re.ASCII)
-    except (re.error, OverflowError) as e:
+    except (re.error, OverflowError, RecursionError) as e:
         raise UsageError(f"the pattern '{show(pattern)}' is malformed: {e}") from e
 
 

@@ -203,13 +203,13 @@ class PrometheusSource:
             raise bad_status(
                 self.name,
                 reply.status,
-                self._web.redact(error_text(reply.body)),
+                error_text(reply.body, self._web.redact),
                 not_found_hint="the API may have a path prefix; give it in the URL: "
                 f"{self.name}/prometheus",
             )
-        answer = parse_answer(reply.body, self.name, result_type)
+        answer = parse_answer(reply.body, self.name, result_type, self._web.redact)
         for remark in answer.remarks:
-            self._tell(self._web.redact(remark))
+            self._tell(remark)
         return answer
 
     def _now(self) -> float:

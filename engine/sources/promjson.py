@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -12,7 +12,10 @@ import orjson
 
 from engine.errors import SourceError
 from engine.samples import RawSeries
-from engine.sources.text import looks_like_html, show
+from engine.sources.text import looks_like_html, show, start_of
+
+# Takes our secrets out of what a server says, before it is shortened: half a secret is not found.
+Redact = Callable[[str], str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,27 +32,28 @@ def _bad(
     return SourceError(f"{where} {what}", hint=hint, code="source_bad_answer")
 
 
-def error_text(body: bytes) -> str:
+def error_text(body: bytes, redact: Redact) -> str:
     """Return what an error answer says: the API's own error text, else the start of the body."""
     try:
         document = orjson.loads(body)
     except orjson.JSONDecodeError:
-        return show(body)
+        return show(redact(start_of(body)))
     if isinstance(document, dict):
         text = document.get("error") or document.get("message")
         kind = document.get("errorType")
         if isinstance(text, str):
-            return show(f"{kind}: {text}" if isinstance(kind, str) else text, 200)
-    return show(body)
+            return show(redact(f"{kind}: {text}" if isinstance(kind, str) else text), 200)
+    return show(redact(start_of(body)))
 
 
-def parse_answer(body: bytes, where: str, result_type: str) -> Answer:
+def parse_answer(body: bytes, where: str, result_type: str, redact: Redact) -> Answer:
     """Read a successful query answer.
 
     Args:
         body: the JSON text.
         where: the server, for messages.
         result_type: ``matrix`` or ``vector``.
+        redact: takes secrets out of what the server says.
 
     Raises:
         SourceError: not JSON, cut off, or not of the shape the API promises.
@@ -65,12 +69,13 @@ def parse_answer(body: bytes, where: str, result_type: str) -> Answer:
             ) from e
         if body.lstrip()[:1] in {b"{", b"["}:
             raise _bad(where, "answers with JSON that is cut off or broken", "try again") from e
-        raise _bad(where, f"does not answer with JSON: {show(body, 60)}") from e
+        said = show(redact(start_of(body)), 60)
+        raise _bad(where, f"does not answer with JSON: {said}") from e
     if not isinstance(document, dict):
         raise _bad(where, "answers with JSON of another kind")
     if document.get("status") != "success":
         if document.get("status") == "error":
-            raise _bad(where, f"answers with an error: {error_text(body)}")
+            raise _bad(where, f"answers with an error: {error_text(body, redact)}")
         raise _bad(where, "answers with JSON of another kind")
     data = document.get("data")
     if not isinstance(data, dict) or not isinstance(data.get("result"), list):
@@ -78,12 +83,14 @@ def parse_answer(body: bytes, where: str, result_type: str) -> Answer:
     got = data.get("resultType")
     if got != result_type:
         raise _bad(
-            where, f"answers with a {show(str(got), 20)} where a {result_type} was asked for"
+            where,
+            f"answers with a {show(redact(str(got)), 20)} where a {result_type} was asked for",
         )
     remarks = []
     for key in ("warnings", "infos"):
         given = document.get(key) or []
-        remarks += [show(str(text), 300) for text in given] if isinstance(given, list) else []
+        texts = given if isinstance(given, list) else []
+        remarks += [show(redact(str(text)), 300) for text in texts]
     if document.get("isPartial") is True:
         remarks.append("the answer is partial: some storage nodes did not answer")
     return Answer(data["result"], remarks)

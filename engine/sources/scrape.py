@@ -18,7 +18,7 @@ from engine.samples import Batch, Matcher, RawSeries, Selection
 from engine.sources.httpoptions import HttpOptions, parse_url, shown_url
 from engine.sources.matching import Wanted, distinct, pick, series_key
 from engine.sources.table import Samples, SeriesIndex
-from engine.sources.text import looks_like_html, show
+from engine.sources.text import looks_like_html, show, start_of
 from engine.sources.textreader import TextReader
 from engine.sources.web import WebClient
 from engine.sources.weberrors import bad_status
@@ -213,7 +213,7 @@ class ScrapeSource:
         try:
             reply = await self._web.request("GET", one.url, accept=_ACCEPT)
             if not 200 <= reply.status < 300:
-                said = self._web.redact(show(reply.body))
+                said = show(self._web.redact(start_of(reply.body)))
                 hint = "exporters usually serve /metrics"
                 raise bad_status(one.shown, reply.status, said, not_found_hint=hint)
             one.take(reply.body, stamp)

@@ -14,6 +14,11 @@ def show(text: str | bytes, limit: int = 120) -> str:
     return line if len(line) <= limit else line[: limit - 1].rstrip() + "…"
 
 
+def start_of(body: bytes) -> str:
+    """Return the start of an answer as text: more than is ever shown of it."""
+    return body[:4096].decode("utf-8", "replace")
+
+
 def looks_like_html(body: bytes) -> bool:
     """Tell whether an answer or a file is a web page (a sign-in page, a wrong path)."""
     start = body[:512].lstrip(b"\xef\xbb\xbf \t\r\n").lower()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import ssl
+from collections.abc import Callable
 
 import aiohttp
 
@@ -32,8 +33,17 @@ def hung_up(error: Exception) -> bool:
     return isinstance(error, OSError) and error.errno in {errno.ECONNRESET, errno.EPIPE}
 
 
-def explain(error: Exception, where: str, timeout_s: float) -> SourceError:
-    """Return the error for a request that got no whole answer."""
+def explain(
+    error: Exception, where: str, timeout_s: float, redact: Callable[[str], str]
+) -> SourceError:
+    """Return the error for a request that got no whole answer.
+
+    Args:
+        error: what aiohttp raised.
+        where: the address, without secrets.
+        timeout_s: how long was waited at most (s).
+        redact: takes secrets out of what the server sent.
+    """
     tls = _tls_error(error)
     if tls is not None:
         return _tls(tls, where)
@@ -73,7 +83,7 @@ def explain(error: Exception, where: str, timeout_s: float) -> SourceError:
             code="source_bad_answer",
         )
     return SourceError(
-        f"{where} does not answer in HTTP: {show(str(error))}",
+        f"{where} does not answer in HTTP: {show(redact(str(error)))}",
         hint="check the URL",
         code="source_bad_answer",
     )

@@ -15,6 +15,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "sweep": ("sweep", "Find everything that is sick, worst first, by root cause."),
     "decode": ("decode", "Decode a throttle mask, Xid, DCGM field or metric name."),
     "read": ("read", "Say what a log, nvidia-smi output or metrics text shows."),
+    "capture": ("capture", "Plan and run a profile of a program on a GPU."),
     "rules": ("rules", "List, show, test and lint the rules."),
     "demo": ("demo", "Run everything on a simulated fleet; nothing to configure."),
     "schema": ("schema", "Print the JSON Schema of an answer."),

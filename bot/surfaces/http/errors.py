@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
 
 from aiohttp import web
+from aiohttp.typedefs import Handler, Middleware
 
 from bot import answer_json
 from bot.policy import RefusedError
@@ -16,8 +16,6 @@ from bot.telemetry import Telemetry
 from engine.errors import CatalogueError, GpuwhyError, SourceError
 
 log = logging.getLogger(__name__)
-
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 _SAFE = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store"}
 _BY_KIND: tuple[tuple[type[GpuwhyError], int], ...] = (
@@ -59,7 +57,7 @@ def as_response(error: GpuwhyError, status: int | None = None) -> web.Response:
     )
 
 
-def guard(telemetry: Telemetry) -> Callable[[web.Request, Handler], Awaitable[web.StreamResponse]]:
+def guard(telemetry: Telemetry) -> Middleware:
     """Return the middleware that counts requests and turns every error into a document."""
 
     @web.middleware

@@ -70,7 +70,6 @@ async def run(argv: Sequence[str], *, timeout_s: float, output: int | None = Non
         return Completed(NOT_FOUND, "", f"{argv[0]}: not found")
     except OSError as error:
         return Completed(NOT_RUNNABLE, "", f"{argv[0]}: {error.strerror}")
-    transport = cast("asyncio.SubprocessTransport", transport)
     try:
         async with asyncio.timeout(timeout_s):
             await watcher.exited

@@ -12,7 +12,6 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from engine.capture.errors import CaptureError
@@ -211,9 +210,8 @@ async def _room(executor: Executor, settings: CaptureSettings) -> None:
 
 
 def _session(plan: CapturePlan, listed: Completed) -> Session | None:
-    option = f"--session={{}}"
     argv = plan.step("start").argv or ()
-    return next((s for s in read_sessions(listed.out) if option.format(s.id) in argv), None)
+    return next((s for s in read_sessions(listed.out) if f"--session={s.id}" in argv), None)
 
 
 def _still_armed(plan: CapturePlan, listed: Completed) -> None:
@@ -222,7 +220,7 @@ def _still_armed(plan: CapturePlan, listed: Completed) -> None:
     if session is not None and session.recording:
         said = f"session {plan.session} on {plan.host} is being recorded already"
         raise CaptureError(said, hint="wait until that ends", code="busy_session")
-    if session is None or not session.armed:
+    if session is None or not session.armed or session.name != plan.session:
         raise _gone(plan)
 
 

@@ -17,6 +17,7 @@ SENTENCES = [
     ('rate(power_violation, "5m") / 1e9 > 0.1', "rate of time capped by power over 5 minutes is above 10 %"),
     ("sm_clock / max_sm_clock < 0.5", "the ratio of SM clock to maximum SM clock is below 50 %"),
     ('changed_to(xid, {119, 79}, "15m")', "Xid changed to 79 or 119 in the last 15 minutes"),
+    ('avg(gpu_util, "5m") / 100 >= 0.5', "average GPU utilisation over 5 minutes divided by 100 is at least 50 %"),
     ("not is_code(xid, {79})", "Xid is none of 79"),
     ('not has(throttle_reasons, "hw_slowdown")', "throttle reasons do not show hw_slowdown"),
     ("(gpu_temp > 80 or gpu_temp < 5) and missing(xid)",

@@ -1,0 +1,111 @@
+"""The messenger for Slack."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from bot.delivery.messenger import AwayError, Message, RejectedError
+from bot.delivery.webapi import NOT_LET_IN, WebApi
+
+_EVENT = "gpuwhy_delivery"
+_LOOKED_THROUGH = 100
+# Our clock and Slack's may differ.
+_SKEW_S = 60.0
+
+
+class SlackMessenger:
+    """Sends with one bot token; see `bot.delivery.messenger.Messenger`.
+
+    Args:
+        token: bot token, ``xoxb-…``.
+        api_url: base address of the Web API; response URLs may lie there too.
+    """
+
+    def __init__(self, token: str, api_url: str) -> None:
+        self._api = WebApi(token, api_url)
+        self._may_look = True
+
+    async def post(self, channel: str, message: Message, *, thread: str | None, mark: str) -> str:
+        """Post a message; see the port."""
+        posted = await self._api.call(
+            "chat.postMessage",
+            {
+                **message,
+                "channel": channel,
+                "thread_ts": thread,
+                "metadata": {"event_type": _EVENT, "event_payload": {"id": mark}},
+                "unfurl_links": False,
+                "unfurl_media": False,
+            },
+        )
+        return str(posted["ts"])
+
+    async def update(self, channel: str, ts: str, message: Message) -> None:
+        """Replace a message's content; see the port."""
+        await self._api.call("chat.update", {**message, "channel": channel, "ts": ts})
+
+    async def ephemeral(
+        self, channel: str, user: str, message: Message, *, thread: str | None
+    ) -> None:
+        """Show a message to one user alone; see the port."""
+        await self._api.call(
+            "chat.postEphemeral",
+            {**message, "channel": channel, "user": user, "thread_ts": thread},
+        )
+
+    async def respond(self, url: str, message: Message, *, replace: bool) -> None:
+        """Answer by a response URL; see the port."""
+        body = {**message, "response_type": "in_channel", "replace_original": replace}
+        await self._api.send(url, body)
+
+    async def find(
+        self, channel: str, mark: str, *, thread: str | None, since: float
+    ) -> str | None:
+        """Look for a message by its mark; see the port."""
+        if not self._may_look:
+            return None
+        method = "conversations.history" if thread is None else "conversations.replies"
+        wanted = {
+            "channel": channel,
+            "ts": thread,
+            "oldest": f"{since - _SKEW_S:.6f}",
+            "limit": _LOOKED_THROUGH,
+            "include_all_metadata": True,
+        }
+        try:
+            found = await self._api.call(method, wanted, form=True)
+        except RejectedError:
+            return None
+        except AwayError as error:
+            if error.code not in NOT_LET_IN:
+                raise
+            self._may_look = False
+            return None
+        messages = found.get("messages") or ()
+        return next((str(m["ts"]) for m in messages if _mark(m) == mark), None)
+
+    async def members(self, group: str) -> tuple[str, ...]:
+        """Return the ids of the users in a user group (scope ``usergroups:read``).
+
+        Raises:
+            MessengerError: Slack does not tell.
+        """
+        found = await self._api.call("usergroups.users.list", {"usergroup": group}, form=True)
+        return tuple(str(user) for user in found.get("users") or ())
+
+    async def ping(self) -> None:
+        """Make sure that Slack knows the token; see the port."""
+        await self._api.call("auth.test", {})
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._api.aclose()
+
+
+def _mark(message: Mapping[str, Any]) -> str | None:
+    metadata = message.get("metadata") or {}
+    if metadata.get("event_type") != _EVENT:
+        return None
+    mark: str | None = (metadata.get("event_payload") or {}).get("id")
+    return mark

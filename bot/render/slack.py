@@ -1,0 +1,315 @@
+"""Render an answer as Slack messages: the verdict first, all within Slack's limits.
+
+What does not fit in one message goes into more, meant for its thread; the last of them says so if
+even they do not hold everything. Blocks are sections of mrkdwn, which every client shows, reads out
+and can copy from.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from bot.answer import (
+    Answer,
+    Block,
+    Bullet,
+    Bullets,
+    Code,
+    Fields,
+    Heading,
+    Line,
+    Mark,
+    Note,
+    NoteKind,
+    Rule,
+    Steps,
+    Table,
+    Text,
+    Tone,
+    line,
+    strong,
+    text_of,
+)
+from bot.render import mrkdwn
+from bot.render.blockkit import size
+from bot.render.plain import RISKS, cell_width, spaced
+from bot.render.safe import visible, visible_lines
+from engine.model import Step
+
+# Below Block Kit's own numbers (see `bot.render.blockkit`), counted in bytes, which are never
+# fewer than what Slack counts; the room left is for code fences and one more line.
+_SECTION = 2800
+_MESSAGE = 9000
+_BLOCKS = 44
+_MESSAGES = 5
+_NOTICE = 3000
+_CUT = (
+    "The answer goes on, but not here: ask about less at once, or ask on the command line, "
+    "which shows all of it."
+)
+# Phones fold wider lines, and a folded table cannot be read.
+_TABLE_COLUMNS = 60
+
+_SIGNS = {Tone.BAD: "\U0001f534", Tone.WARNING: "\U0001f7e1", Tone.GOOD: "\U0001f7e2"}
+# What a step says to type on a terminal is typed after /gpu here.
+_TYPED = re.compile(r"gpuwhy (?=(?:why|sweep|decode|read|capture|rules|help)(?: |$))")
+
+_Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message.
+
+    Attributes:
+        text: what notifications and screen readers say.
+        blocks: what is shown.
+    """
+
+    text: str
+    blocks: tuple[_Json, ...]
+
+    def payload(self) -> _Json:
+        """Return the message as the Web API takes it."""
+        return {"text": self.text, "blocks": list(self.blocks)}
+
+
+@dataclass(slots=True)
+class _Part:
+    """What belongs together: rows of markup, each in a code block or not."""
+
+    rows: list[tuple[str, bool]] = field(default_factory=list)
+    context: bool = False
+
+
+def render(answer: Answer) -> tuple[Message, ...]:
+    """Return an answer as one to five messages; those after the first belong in its thread."""
+    parts = [_Part([(_title(answer.title), False)]), *_parts(answer.blocks), *_errors(answer)]
+    blocks = [block for part in parts for block in _blocks(part)]
+    first, *more = _pages(blocks)
+    if len(more) >= _MESSAGES:
+        more = [*more[: _MESSAGES - 1]]
+        more[-1].append(context(mrkdwn.prose(_CUT)))
+    said = _notice(answer)
+    continued = notice(f"{text_of(answer.title)} (continued)")
+    return (Message(said, tuple(first)), *(Message(continued, tuple(page)) for page in more))
+
+
+def section(text: str) -> _Json:
+    """Return a section of markup."""
+    return {"type": "section", "text": _mrkdwn(text)}
+
+
+def context(*texts: str) -> _Json:
+    """Return a line of small markup."""
+    return {"type": "context", "elements": [_mrkdwn(text) for text in texts]}
+
+
+def notice(text: str) -> str:
+    """Return text for a notification: one paragraph, escaped, not too long."""
+    return mrkdwn.prose(_cut(text)) or "gpuwhy"
+
+
+def _mrkdwn(text: str) -> _Json:
+    # verbatim: names that look like addresses or channels stay text.
+    return {"type": "mrkdwn", "text": text, "verbatim": True}
+
+
+def _cut(text: str) -> str:
+    # Ten bytes a character at most, in a section of 3,000.
+    return text if len(text) <= mrkdwn.PIECE else f"{text[: mrkdwn.PIECE]} …"
+
+
+def _notice(answer: Answer) -> str:
+    """Return the title and the first paragraph."""
+    said = " ".join(text_of(answer.title).split())
+    if answer.blocks and isinstance(first := answer.blocks[0], Text):
+        said = f"{said}\n{text_of(first.line)}"
+    rows = [mrkdwn.prose(row) for row in said.split("\n")]
+    text = "\n".join(rows)
+    return text if text.strip() and size(text) <= _NOTICE else notice(text_of(answer.title))
+
+
+def _title(title: Line) -> str:
+    tones = {span.tone for span in title}
+    sign = next((sign for tone, sign in _SIGNS.items() if tone in tones), "")
+    said = mrkdwn.markup(title)
+    if size(said) > _SECTION:
+        said = notice(text_of(title))
+    return f"{sign} {said}".strip() or "gpuwhy"
+
+
+def _errors(answer: Answer) -> Iterator[_Part]:
+    if answer.errors:
+        notes = [Note(NoteKind.WARNING, line(error.one_line())) for error in answer.errors]
+        yield from _parts(notes)
+
+
+def _parts(blocks: Iterable[Block]) -> Iterator[_Part]:
+    """Yield the blocks as parts; what is tied to a heading or a paragraph is in its part."""
+    part = _Part()
+    for block, gap in spaced(blocks):
+        small = _is_small(block)
+        if gap or small or part.context:
+            if part.rows:
+                yield part
+            part = _Part(context=small)
+        if isinstance(block, Rule) or (isinstance(block, Heading) and block.level == 1):
+            yield _Part()
+        part.rows.extend(_block(block))
+    if part.rows:
+        yield part
+
+
+def _is_small(block: Block) -> bool:
+    """Return whether a block only tells where the answer comes from."""
+    match block:
+        case Text(line=spans):
+            return bool(spans) and spans[0].mark is Mark.MUTED
+        case Fields(pairs=pairs):
+            return any(span.mark is Mark.MUTED for _, value in pairs for span in value)
+        case _:
+            return False
+
+
+def _block(block: Block) -> Iterator[tuple[str, bool]]:
+    match block:
+        case Heading(line=spans):
+            # Bold beside code needs a space between them, which headings do not have.
+            bold = all(span.mark is not Mark.CODE for span in spans)
+            yield from _plain(_rows(spans, bold=bold))
+        case Text(line=spans):
+            yield from _plain(_rows(spans))
+        case Fields(pairs=pairs):
+            for name, value in pairs:
+                yield from _plain(_rows(line(strong(f"{name}:"), " ", *value)))
+        case Table():
+            yield from _table(block)
+        case Bullets(items=items):
+            yield from _plain(_bullets(items, 0))
+        case Code(text=text):
+            yield from _code(text)
+        case Steps(steps=steps):
+            for number, step in enumerate(steps, 1):
+                yield from _step(number, step)
+        case Note(kind=kind, line=spans):
+            yield from _plain(_rows(line(strong(f"{kind.value}:"), " ", *spans)))
+        case _:
+            return
+
+
+def _step(number: int, step: Step) -> Iterator[tuple[str, bool]]:
+    risk = RISKS.get(step.risk)
+    said = line(f"{number}. ", step.do, *([" ", strong(f"[{risk}]")] if risk else []))
+    yield from _plain(_rows(said))
+    if step.command:
+        yield from _code(_TYPED.sub("/gpu ", step.command))
+
+
+def _bullets(items: Iterable[Bullet], depth: int) -> Iterator[str]:
+    indent = "      " * depth + ("◦ " if depth else "• ")
+    for item in items:
+        yield from _rows(line(indent, *item.line))
+        yield from _bullets(item.under, depth + 1)
+
+
+def _code(text: str) -> Iterator[tuple[str, bool]]:
+    for row in visible_lines(text):
+        safe = mrkdwn.escape(row)
+        if size(safe) <= _SECTION:
+            yield safe, True
+        else:
+            yield from ((mrkdwn.escape(part), True) for part in mrkdwn.chunks(row, mrkdwn.PIECE))
+
+
+def _table(table: Table) -> Iterator[tuple[str, bool]]:
+    head = [visible(name) for name in table.columns]
+    rows = [[visible(text_of(cell)) for cell in row] for row in table.rows]
+    widths = [max(cell_width(row[i]) for row in (head, *rows)) for i in range(len(head))]
+    if sum(widths) + 2 * (len(widths) - 1) <= _TABLE_COLUMNS:
+        for row in (head, *rows):
+            cells = [
+                " " * pad + cell if align == "right" else cell + " " * pad
+                for cell, width, align in zip(row, widths, table.align, strict=True)
+                for pad in [width - cell_width(cell)]
+            ]
+            yield mrkdwn.escape("  ".join(cells).rstrip()), True
+        return
+    for cells_of in table.rows:
+        spans: list[Any] = ["• "]
+        for name, cell in zip(table.columns, cells_of, strict=True):
+            if text_of(cell).strip():
+                spans += [", " if len(spans) > 1 else "", f"{name} ", *cell]
+        yield from _plain(_rows(line(*spans)))
+
+
+def _plain(rows: Iterable[str]) -> Iterator[tuple[str, bool]]:
+    return ((row, False) for row in rows if row.strip())
+
+
+def _rows(spans: Line, *, bold: bool = False) -> Iterator[str]:
+    """Yield a line as one row of markup, or as several if it is too long for a section."""
+    whole = mrkdwn.markup(spans, bold=bold)
+    if size(whole) <= _SECTION:
+        yield whole
+        return
+    row, last = "", Mark.PLAIN
+    for mark, piece in mrkdwn.pieces(spans, bold=bold):
+        # Two runs of code, or of bold, would not be told apart side by side.
+        if (mark is last and mark is not Mark.PLAIN) or size(row) + size(piece) > _SECTION:
+            yield row
+            row = ""
+        row, last = row + piece, mark
+    yield row
+
+
+def _blocks(part: _Part) -> Iterator[_Json]:
+    if not part.rows:
+        yield {"type": "divider"}
+        return
+    group: list[tuple[str, bool]] = []
+    for row in part.rows:
+        # Eight bytes for the fence that a row may open and close.
+        if group and sum(size(text) + 9 for text, _ in (*group, row)) > _SECTION + 9:
+            yield _shown(group, small=part.context)
+            group = []
+        group.append(row)
+    yield _shown(group, small=part.context)
+
+
+def _shown(group: list[tuple[str, bool]], *, small: bool) -> _Json:
+    texts: list[str] = []
+    fenced: list[str] = []
+    for text, is_code in (*group, ("", False)):
+        if is_code:
+            fenced.append(text)
+            continue
+        if fenced:
+            texts.append(mrkdwn.fence(fenced))
+            fenced = []
+        texts.append(text)
+    joined = "\n".join(texts).strip("\n")
+    return context(joined) if small else section(joined)
+
+
+def _pages(blocks: Iterable[_Json]) -> Iterator[list[_Json]]:
+    page: list[_Json] = []
+    used = 0
+    for block in blocks:
+        cost = _cost(block)
+        if page and (used + cost > _MESSAGE or len(page) >= _BLOCKS):
+            yield page
+            page, used = [], 0
+        if page or block["type"] != "divider":
+            page.append(block)
+            used += cost
+    if page:
+        yield page
+
+
+def _cost(block: _Json) -> int:
+    texts = [block["text"]] if "text" in block else block.get("elements", [])
+    return sum(size(text["text"]) for text in texts)

@@ -1,0 +1,42 @@
+"""Label selectors in plain words: ``cluster=a``, ``Hostname=~"node-.*"``, "in cluster a".
+
+Marks are SELECTOR, written as `bot.selector` reads them.
+"""
+
+from __future__ import annotations
+
+import re
+
+from bot.router.spans import Marked
+
+_VALUE = r"(?:\"[^\"\n]*\"|'[^'\n]*'|`[^`\n]*`|[^\s,{}\"'`?!]+)"
+_PAIR = rf"[A-Za-z_]\w{{0,63}}\s?(?:=~|!~|!=|=)\s?{_VALUE}"
+_SELECTOR = re.compile(rf"(?<![^\s(])\{{?\s*{_PAIR}(?:\s*,\s*{_PAIR})*\s*\}}?(?=[\s.,;?!)]|$)", re.ASCII)
+_NAMED = re.compile(
+    r"(?<![\w-])(?:in |on |of |for )?(?:the )?(?P<label>cluster|region|zone|rack|partition|namespace) "
+    r"(?P<value>[A-Za-z0-9][\w.-]{0,62})(?![\w:/-])",
+    re.IGNORECASE,
+)
+_CODE_LABELS = frozenset({"xid", "sxid", "field", "mask", "throttle"})
+_NO_VALUE = frozenset(
+    "is are was were has have ok okay fine status health healthy sick slow broken down in on of for at now"
+    " right today and or the a an wide level where why what how looks seems".split()
+)
+
+
+def mark_selectors(marked: Marked) -> None:
+    """Mark label matchers, and clusters named in words."""
+    marked.find("SELECTOR", _SELECTOR, _selector)
+    marked.find("SELECTOR", _NAMED, _named)
+
+
+def _selector(found: re.Match[str]) -> str | None:
+    text = found[0].strip().removeprefix("{").removesuffix("}").strip()
+    label = re.split(r"\W", text, maxsplit=1)[0].lower()
+    return None if label in _CODE_LABELS or label.endswith(("_reasons", "reasons_active")) else text
+
+
+def _named(found: re.Match[str]) -> str | None:
+    if found["value"].lower() in _NO_VALUE:
+        return None
+    return f"{found['label'].lower()}={found['value']}" if found["label"].lower() == "cluster" else None
