@@ -172,13 +172,14 @@ class Backend:
         )
 
     async def _rules(self, args: Arguments) -> Answer:
-        action, name = args.text("action", "list"), args.text("name", "")
+        action, names = args.text("action", "list"), args.texts("names")
+        name = args.text("name", names[0] if names else "")
         args.done()
         catalogue = self._ready.catalogue
         run: Mapping[str, Callable[[], Answer]] = {
             "list": lambda: rules.list_rules(catalogue),
             "show": lambda: rules.show(name, catalogue),
-            "test": lambda: rules.test([name] if name else [], catalogue),
+            "test": lambda: rules.test(names or ([name] if name else []), catalogue),
             "lint": lambda: rules.lint(self._overlays),
         }
         if action not in run:

@@ -40,6 +40,13 @@ class Arguments:
             raise UsageError(f"{name!r} of {self._command} must be text")
         return value
 
+    def texts(self, name: str) -> list[str]:
+        """Return a list of texts, empty if it is not given."""
+        value = self._take(name, [])
+        if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+            raise UsageError(f"{name!r} of {self._command} must be a list of texts")
+        return value
+
     def moment(self, name: str, now: float) -> float | None:
         """Return a moment (Unix seconds), or None if it is not given."""
         value = self._take(name, None)

@@ -6,6 +6,7 @@ surface to say.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -127,12 +128,19 @@ def _run_blocks(plan: CapturePlan, result: CaptureResult) -> Iterator[Block]:
     for said in result.log:
         yield Note(NoteKind.WARNING, line(said))
     yield Heading(line("Next"), 2)
+    if result.file.endswith(".qdstrm"):
+        yield Steps((_next("turn it into a report", "QdstrmImporter", "-i", result.file),))
+        return
     yield Steps(
         (
-            Step("look at the timeline", f"nsys-ui {result.file}"),
-            Step("sum it up in tables", f"nsys stats {result.file}"),
+            _next("look at the timeline", "nsys-ui", result.file),
+            _next("sum it up in tables", "nsys", "stats", result.file),
         )
     )
+
+
+def _next(do: str, *argv: str) -> Step:
+    return Step(do, shlex.join(argv), argv=argv)
 
 
 def _facts(plan: CapturePlan) -> tuple[tuple[str, Line], ...]:
@@ -146,7 +154,7 @@ def _facts(plan: CapturePlan) -> tuple[tuple[str, Line], ...]:
 def _step(step: CaptureStep) -> Bullet:
     under = []
     if step.argv:
-        under.append(Bullet(line(code(" ".join(step.argv)))))
+        under.append(Bullet(line(code(shlex.join(step.argv)))))
     if step.undo:
-        under.append(Bullet(line(muted("taken back by "), code(" ".join(step.undo)))))
+        under.append(Bullet(line(muted("taken back by "), code(shlex.join(step.undo)))))
     return Bullet(line(step.does), tuple(under))

@@ -96,7 +96,16 @@ class SlackMessenger:
 
     async def ping(self) -> None:
         """Make sure that Slack knows the token; see the port."""
-        await self._api.call("auth.test", {})
+        await self.who()
+
+    async def who(self) -> str:
+        """Return who we are to Slack: the bot's name and the workspace.
+
+        Raises:
+            MessengerError: Slack does not tell.
+        """
+        found = await self._api.call("auth.test", {})
+        return f"{found.get('user', 'a bot')} in {found.get('team', 'a workspace')}"
 
     async def aclose(self) -> None:
         """Close the connections."""

@@ -7,7 +7,6 @@ and can copy from.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,9 +14,6 @@ from typing import Any
 from bot.answer import (
     Answer,
     Block,
-    Bullet,
-    Bullets,
-    Code,
     Fields,
     Heading,
     Line,
@@ -25,23 +21,18 @@ from bot.answer import (
     Note,
     NoteKind,
     Rule,
-    Steps,
-    Table,
     Text,
     Tone,
     line,
-    strong,
     text_of,
 )
 from bot.render import mrkdwn
 from bot.render.blockkit import size
-from bot.render.plain import RISKS, cell_width, spaced
-from bot.render.safe import visible, visible_lines
-from engine.model import Step
+from bot.render.plain import spaced
+from bot.render.slackrows import ROW, Row, rows
 
 # Below Block Kit's own numbers (see `bot.render.blockkit`), counted in bytes, which are never
-# fewer than what Slack counts; the room left is for code fences and one more line.
-_SECTION = 2800
+# fewer than what Slack counts; the room left is for a notice and buttons.
 _MESSAGE = 9000
 _BLOCKS = 44
 _MESSAGES = 5
@@ -50,13 +41,7 @@ _CUT = (
     "The answer goes on, but not here: ask about less at once, or ask on the command line, "
     "which shows all of it."
 )
-# Phones fold wider lines, and a folded table cannot be read.
-_TABLE_COLUMNS = 60
-
 _SIGNS = {Tone.BAD: "\U0001f534", Tone.WARNING: "\U0001f7e1", Tone.GOOD: "\U0001f7e2"}
-# What a step says to type on a terminal is typed after /gpu here.
-_TYPED = re.compile(r"gpuwhy (?=(?:why|sweep|decode|read|capture|rules|help)(?: |$))")
-
 _Json = dict[str, Any]
 
 
@@ -81,13 +66,13 @@ class Message:
 class _Part:
     """What belongs together: rows of markup, each in a code block or not."""
 
-    rows: list[tuple[str, bool]] = field(default_factory=list)
+    rows: list[Row] = field(default_factory=list)
     context: bool = False
 
 
 def render(answer: Answer) -> tuple[Message, ...]:
     """Return an answer as one to five messages; those after the first belong in its thread."""
-    parts = [_Part([(_title(answer.title), False)]), *_parts(answer.blocks), *_errors(answer)]
+    parts = [_Part([Row(_title(answer.title))]), *_parts(answer.blocks), *_errors(answer)]
     blocks = [block for part in parts for block in _blocks(part)]
     first, *more = _pages(blocks)
     if len(more) >= _MESSAGES:
@@ -137,7 +122,7 @@ def _title(title: Line) -> str:
     tones = {span.tone for span in title}
     sign = next((sign for tone, sign in _SIGNS.items() if tone in tones), "")
     said = mrkdwn.markup(title)
-    if size(said) > _SECTION:
+    if size(said) > ROW:
         said = notice(text_of(title))
     return f"{sign} {said}".strip() or "gpuwhy"
 
@@ -159,7 +144,7 @@ def _parts(blocks: Iterable[Block]) -> Iterator[_Part]:
             part = _Part(context=small)
         if isinstance(block, Rule) or (isinstance(block, Heading) and block.level == 1):
             yield _Part()
-        part.rows.extend(_block(block))
+        part.rows.extend(rows(block))
     if part.rows:
         yield part
 
@@ -175,115 +160,24 @@ def _is_small(block: Block) -> bool:
             return False
 
 
-def _block(block: Block) -> Iterator[tuple[str, bool]]:
-    match block:
-        case Heading(line=spans):
-            # Bold beside code needs a space between them, which headings do not have.
-            bold = all(span.mark is not Mark.CODE for span in spans)
-            yield from _plain(_rows(spans, bold=bold))
-        case Text(line=spans):
-            yield from _plain(_rows(spans))
-        case Fields(pairs=pairs):
-            for name, value in pairs:
-                yield from _plain(_rows(line(strong(f"{name}:"), " ", *value)))
-        case Table():
-            yield from _table(block)
-        case Bullets(items=items):
-            yield from _plain(_bullets(items, 0))
-        case Code(text=text):
-            yield from _code(text)
-        case Steps(steps=steps):
-            for number, step in enumerate(steps, 1):
-                yield from _step(number, step)
-        case Note(kind=kind, line=spans):
-            yield from _plain(_rows(line(strong(f"{kind.value}:"), " ", *spans)))
-        case _:
-            return
-
-
-def _step(number: int, step: Step) -> Iterator[tuple[str, bool]]:
-    risk = RISKS.get(step.risk)
-    said = line(f"{number}. ", step.do, *([" ", strong(f"[{risk}]")] if risk else []))
-    yield from _plain(_rows(said))
-    if step.command:
-        yield from _code(_TYPED.sub("/gpu ", step.command))
-
-
-def _bullets(items: Iterable[Bullet], depth: int) -> Iterator[str]:
-    indent = "      " * depth + ("◦ " if depth else "• ")
-    for item in items:
-        yield from _rows(line(indent, *item.line))
-        yield from _bullets(item.under, depth + 1)
-
-
-def _code(text: str) -> Iterator[tuple[str, bool]]:
-    for row in visible_lines(text):
-        safe = mrkdwn.escape(row)
-        if size(safe) <= _SECTION:
-            yield safe, True
-        else:
-            yield from ((mrkdwn.escape(part), True) for part in mrkdwn.chunks(row, mrkdwn.PIECE))
-
-
-def _table(table: Table) -> Iterator[tuple[str, bool]]:
-    head = [visible(name) for name in table.columns]
-    rows = [[visible(text_of(cell)) for cell in row] for row in table.rows]
-    widths = [max(cell_width(row[i]) for row in (head, *rows)) for i in range(len(head))]
-    if sum(widths) + 2 * (len(widths) - 1) <= _TABLE_COLUMNS:
-        for row in (head, *rows):
-            cells = [
-                " " * pad + cell if align == "right" else cell + " " * pad
-                for cell, width, align in zip(row, widths, table.align, strict=True)
-                for pad in [width - cell_width(cell)]
-            ]
-            yield mrkdwn.escape("  ".join(cells).rstrip()), True
-        return
-    for cells_of in table.rows:
-        spans: list[Any] = ["• "]
-        for name, cell in zip(table.columns, cells_of, strict=True):
-            if text_of(cell).strip():
-                spans += [", " if len(spans) > 1 else "", f"{name} ", *cell]
-        yield from _plain(_rows(line(*spans)))
-
-
-def _plain(rows: Iterable[str]) -> Iterator[tuple[str, bool]]:
-    return ((row, False) for row in rows if row.strip())
-
-
-def _rows(spans: Line, *, bold: bool = False) -> Iterator[str]:
-    """Yield a line as one row of markup, or as several if it is too long for a section."""
-    whole = mrkdwn.markup(spans, bold=bold)
-    if size(whole) <= _SECTION:
-        yield whole
-        return
-    row, last = "", Mark.PLAIN
-    for mark, piece in mrkdwn.pieces(spans, bold=bold):
-        # Two runs of code, or of bold, would not be told apart side by side.
-        if (mark is last and mark is not Mark.PLAIN) or size(row) + size(piece) > _SECTION:
-            yield row
-            row = ""
-        row, last = row + piece, mark
-    yield row
-
-
 def _blocks(part: _Part) -> Iterator[_Json]:
     if not part.rows:
         yield {"type": "divider"}
         return
-    group: list[tuple[str, bool]] = []
+    group: list[Row] = []
     for row in part.rows:
         # Eight bytes for the fence that a row may open and close.
-        if group and sum(size(text) + 9 for text, _ in (*group, row)) > _SECTION + 9:
+        if group and sum(size(text) + 9 for text, _ in (*group, row)) > ROW + 9:
             yield _shown(group, small=part.context)
             group = []
         group.append(row)
     yield _shown(group, small=part.context)
 
 
-def _shown(group: list[tuple[str, bool]], *, small: bool) -> _Json:
+def _shown(group: list[Row], *, small: bool) -> _Json:
     texts: list[str] = []
     fenced: list[str] = []
-    for text, is_code in (*group, ("", False)):
+    for text, is_code in (*group, Row("")):
         if is_code:
             fenced.append(text)
             continue

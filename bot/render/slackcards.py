@@ -11,7 +11,7 @@ from typing import Any
 
 from bot.answer import Answer
 from bot.render import mrkdwn, slack
-from bot.render.blockkit import CONFIRM_TEXT, sendable
+from bot.render.blockkit import sendable
 from bot.request import Actor, ActorKind
 from bot.times import utc
 
@@ -97,8 +97,6 @@ def person(actor: Actor) -> str:
 
 
 def _buttons(job_id: str) -> _Json:
-    question = "It runs on the target as the plan says. The first decision counts."
-    assert len(question) <= CONFIRM_TEXT
     return {
         "type": "actions",
         "elements": [
@@ -110,7 +108,9 @@ def _buttons(job_id: str) -> _Json:
                 "value": job_id,
                 "confirm": {
                     "title": _plain("Run this?"),
-                    "text": _plain(question),
+                    "text": _plain(
+                        "It runs on the target as the plan says. The first decision counts."
+                    ),
                     "confirm": _plain("Approve"),
                     "deny": _plain("Not yet"),
                 },

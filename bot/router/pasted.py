@@ -1,11 +1,13 @@
-"""Is it pasted output? Kernel log lines, metrics, ``nvidia-smi`` and NCCL output.
+"""Pasted output in a message: kernel log lines, metrics, ``nvidia-smi`` and NCCL output.
 
-A cheap test for a line that the readers (`engine.readers`) take; it never explains anything.
+A cheap test for lines that the readers (`engine.readers`) take; it never explains anything.
 """
 
 from __future__ import annotations
 
 import re
+
+from bot.router.slacktext import Message
 
 # Standing anywhere in a line, each is written by a program only.
 _MARKS = re.compile(
@@ -25,6 +27,27 @@ _META = re.compile(r"^\s*# (?:TYPE|HELP) [A-Za-z_:][\w:]* ", re.ASCII)
 # The listing of `nvidia-smi -q` pads its keys, so a space stands before the colon.
 _LISTED = re.compile(r"^\s*[A-Z][A-Za-z0-9 ./()-]{1,50}[A-Za-z0-9)] {2,}: \S")
 _LISTED_LINES = 3
+
+
+_ASKS = re.compile(
+    r"\b(?:read|look|check|explain|decode|analy[sz]e|interpret|what|mean|why|help|see)\b", re.IGNORECASE
+)
+
+
+def pasted_text(message: Message) -> str | None:
+    """Return the pasted output that a message brings, or None.
+
+    That is its fences, its quotation or all of it, wherever a tool's line stands; and a fence of
+    several lines that somebody asks about.
+    """
+    if any(is_pasted(fence) for fence in message.fences):
+        return "\n".join(message.fences)
+    if is_pasted(message.quoted):
+        return message.quoted
+    if is_pasted(message.prose):
+        return message.raw
+    blocks = [fence for fence in message.fences if "\n" in fence]
+    return "\n".join(blocks) if blocks and _ASKS.search(message.prose) else None
 
 
 def is_pasted(text: str) -> bool:

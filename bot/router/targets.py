@@ -125,7 +125,7 @@ def mark_hosts(marked: Marked) -> None:
     marked.find("TARGET", _MACHINE_NAMED, _machine)
     marked.find("TARGET", _CODED, lambda f: _whole(f["host"]) if _may_be_host(f["host"]) else None)
     marked.find("TARGET", _GPU_ALONE, lambda found: f"gpu {_index(found)}")
-    marked.find("TARGET", _BARE, lambda f: _whole(f["host"]) if _is_host(f["host"], shouted) else None)
+    marked.find("TARGET", _BARE, lambda f: _whole(f["host"]) if _looks_like_host(f["host"], shouted) else None)
 
 
 def shortest(target: Target) -> str:
@@ -137,9 +137,9 @@ def shortest(target: Target) -> str:
     return f"{cluster}{target.host}{index}"
 
 
-def is_gpu(target: str) -> bool:
-    """Return whether a target names one thing beyond doubt: a GPU, pod or job, not a mere host."""
-    return parse_target(target).kind is not Kind.NODE
+def is_host(target: str) -> bool:
+    """Return whether a target is a mere host; those are told by their looks only."""
+    return parse_target(target).kind is Kind.NODE
 
 
 def _whole(text: str) -> str | None:
@@ -175,7 +175,7 @@ def _pod(found: re.Match[str]) -> str | None:
 
 def _gpu_of(found: re.Match[str], *, any_word: bool) -> str | None:
     host = _numbered(found["host"])
-    fits = _may_be_host(host) if any_word or found["machine"] else _is_host(host, shouted=False)
+    fits = _may_be_host(host) if any_word or found["machine"] else _looks_like_host(host, shouted=False)
     return _whole(f"{host}:{_index(found)}") if fits else None
 
 
@@ -193,7 +193,7 @@ def _may_be_host(word: str) -> bool:
     return word.lower() not in _NO_HOST and not re.fullmatch(r"gpus?\d*", word, re.IGNORECASE)
 
 
-def _is_host(word: str, shouted: bool) -> bool:
+def _looks_like_host(word: str, shouted: bool) -> bool:
     name = word.rpartition("::")[2]
     if re.fullmatch(_IP, name):
         return all(int(part) < 256 for part in name.split("."))

@@ -100,10 +100,16 @@ SETTLED = _words(
     " tomorrow later"
 )
 
+# What may stand in any question without changing what it asks.
+COMMON = FILLER | COMPLAINT | HEALTH | SUBJECT | LOOK | DEFINE
+
 PROFILERS = {
     "nsys": "nsys", "nsight": "nsys", "nsightsystems": "nsys", "ncu": "ncu", "pyspy": "py-spy",
     "py-spy": "py-spy", "rocprof": "rocprofv3", "rocprofv3": "rocprofv3", "kineto": "torch",
 }  # fmt: skip
+
+DEFAULT_PROFILER = "nsys"
+DEFAULT_DURATION_S = 10.0
 
 CONTRACTIONS = {
     "whats": "what is", "wats": "what is", "what's": "what is", "hows": "how is", "how's": "how is",

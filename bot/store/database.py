@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, TypeAlias, TypeVar
 
-from sqlalchemy import Table, text
+from sqlalchemy import Executable, Row, Table, text
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from bot.store.address import PostgresqlAddress, SqliteAddress, parse_address
-from bot.store.engines import BEGIN_OPTION, Faults, make_engine
+from bot.store.engines import BEGIN_OPTION, POOL_SIZE, Faults, make_engine
 from bot.store.errors import StoreError
 from bot.store.faults import store_error
 from bot.store.ids import IdMaker
@@ -20,6 +20,9 @@ from bot.store.migrate import REVISION, upgrade
 _TIMEOUT_S = 10.0
 # A change to a big table takes its time, and so does waiting for another replica to make it.
 _MIGRATE_TIMEOUT_S = 600.0
+
+_T = TypeVar("_T")
+Work: TypeAlias = Callable[[AsyncConnection], Awaitable[_T]]
 
 
 class Database:
@@ -49,11 +52,12 @@ class Database:
         self._new_id = new_id or IdMaker()
         self._engine: AsyncEngine | None = None
         self._faults: Faults = ()
-        # SQLite lets in one writer at a time, and waits by trying again and again. Writers of this
-        # process wait here instead: in order, and without polling.
-        self._turn: AbstractAsyncContextManager[None] = (
-            asyncio.Lock() if isinstance(self._address, SqliteAddress) else nullcontext()
-        )
+        self._running: set[asyncio.Task[Any]] = set()
+        # Who has to wait waits here, where waiting can be given up. SQLite lets in one writer at a
+        # time and makes others try again and again; these are in order, and without polling.
+        is_file = isinstance(self._address, SqliteAddress)
+        self._read_turn = asyncio.Semaphore(POOL_SIZE - 1 if is_file else POOL_SIZE)
+        self._write_turn = asyncio.Semaphore(1) if is_file else self._read_turn
 
     @property
     def place(self) -> str:
@@ -76,7 +80,9 @@ class Database:
             raise
 
     async def close(self) -> None:
-        """Close all connections; harmless when they are closed."""
+        """Let what is running end, and close all connections; harmless when they are closed."""
+        if self._running:
+            await asyncio.wait(self._running, timeout=self._timeout_s)
         engine, self._engine = self._engine, None
         if engine is not None:
             await engine.dispose()
@@ -87,8 +93,8 @@ class Database:
         Raises:
             StoreError: it does not, or has others.
         """
-        async with self._reading() as connection:
-            found = await connection.scalar(text("SELECT version_num FROM alembic_version"))
+        rows = await self._rows(text("SELECT version_num FROM alembic_version"))
+        found = rows[0][0] if rows else None
         if found == REVISION:
             return
         if found is not None and found > REVISION:
@@ -105,39 +111,56 @@ class Database:
         Raises:
             StoreError: the database cannot be reached, or is of a newer version.
         """
-        if isinstance(self._address, SqliteAddress):
+        address = self._address
+        if isinstance(address, SqliteAddress):
             try:
-                await asyncio.to_thread(self._address.create)
+                await asyncio.to_thread(address.create)
             except OSError as error:
-                raise store_error(error, self._address) from None
-        engine, faults = make_engine(self._address, _MIGRATE_TIMEOUT_S)
-        try:
-            async with (
-                self._guarded(faults, _MIGRATE_TIMEOUT_S),
-                self._turn,
-                _writer(engine).begin() as connection,
-            ):
-                await connection.run_sync(upgrade, self._address)
-        finally:
-            await engine.dispose()
+                raise store_error(error, address) from None
+        engine, faults = make_engine(address, _MIGRATE_TIMEOUT_S)
 
-    @asynccontextmanager
-    async def _writing(self) -> AsyncIterator[AsyncConnection]:
-        """One transaction that may write; committed at the end of the block."""
-        engine = _writer(self._connected())
-        async with (
-            self._guarded(self._faults, self._timeout_s),
-            self._turn,
-            engine.begin() as connection,
-        ):
-            yield connection
+        async def work() -> None:
+            try:
+                async with _writer(engine).begin() as connection:
+                    await connection.run_sync(upgrade, address)
+            finally:
+                await engine.dispose()
 
-    @asynccontextmanager
-    async def _reading(self) -> AsyncIterator[AsyncConnection]:
-        """One transaction that only reads; in SQLite it waits for no writer."""
-        engine = self._connected()
-        async with self._guarded(self._faults, self._timeout_s), engine.begin() as connection:
-            yield connection
+        await self._uncut(work, self._write_turn, faults, _MIGRATE_TIMEOUT_S)
+
+    async def _write(self, work: Work[_T]) -> _T:
+        """Return what ``work`` returns, done in one transaction that may write."""
+        return await self._transaction(_writer(self._connected()), work, self._write_turn)
+
+    async def _read(self, work: Work[_T]) -> _T:
+        """Return what ``work`` returns, done in one transaction that only reads.
+
+        In SQLite it waits for no writer.
+        """
+        return await self._transaction(self._connected(), work, self._read_turn)
+
+    async def _rows(self, query: Executable) -> Sequence[Row[Any]]:
+        """Return the rows of a query that only reads."""
+
+        async def work(connection: AsyncConnection) -> Sequence[Row[Any]]:
+            return (await connection.execute(query)).all()
+
+        return await self._read(work)
+
+    async def _changed(self, statement: Executable) -> Sequence[Row[Any]]:
+        """Run one statement that writes; return the rows that it returns."""
+
+        async def work(connection: AsyncConnection) -> Sequence[Row[Any]]:
+            result = await connection.execute(statement)
+            return result.all() if result.returns_rows else ()
+
+        return await self._write(work)
+
+    def _insert(self, table: Table) -> postgresql.Insert | sqlite.Insert:
+        """Return an INSERT that can say what to do when the row is there already."""
+        if isinstance(self._address, PostgresqlAddress):
+            return postgresql.insert(table)
+        return sqlite.insert(table)
 
     def _connected(self) -> AsyncEngine:
         if self._engine is None:
@@ -145,19 +168,48 @@ class Database:
             raise StoreError(message)
         return self._engine
 
-    @asynccontextmanager
-    async def _guarded(self, faults: Faults, timeout_s: float) -> AsyncIterator[None]:
+    async def _transaction(
+        self, engine: AsyncEngine, work: Work[_T], turn: asyncio.Semaphore
+    ) -> _T:
+        async def whole() -> _T:
+            async with engine.begin() as connection:
+                return await work(connection)
+
+        return await self._uncut(whole, turn, self._faults, self._timeout_s)
+
+    async def _uncut(
+        self,
+        work: Callable[[], Awaitable[_T]],
+        turn: asyncio.Semaphore,
+        faults: Faults,
+        timeout_s: float,
+    ) -> _T:
+        """Do some work in its turn, to its end even when the caller is cancelled or gives up.
+
+        A driver that is cut off in the middle leaves connections and locks behind. The work ends
+        by itself soon: every wait in it has a time-out of its own.
+        """
+
+        async def run() -> _T:
+            try:
+                return await work()
+            finally:
+                turn.release()
+
         try:
             async with asyncio.timeout(timeout_s):
-                yield
+                await turn.acquire()
+                task = asyncio.create_task(run())
+                self._running.add(task)
+                task.add_done_callback(self._ended)
+                return await asyncio.shield(task)
         except faults as error:
             raise store_error(error, self._address) from None
 
-    def _insert(self, table: Table) -> postgresql.Insert | sqlite.Insert:
-        """Return an INSERT that can say what to do when the row is there already."""
-        if isinstance(self._address, PostgresqlAddress):
-            return postgresql.insert(table)
-        return sqlite.insert(table)
+    def _ended(self, task: asyncio.Task[Any]) -> None:
+        self._running.discard(task)
+        if not task.cancelled():
+            task.exception()  # told to the caller, if it still listens
 
 
 def _writer(engine: AsyncEngine) -> AsyncEngine:

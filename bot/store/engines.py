@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,8 +19,9 @@ from bot.store.errors import StoreError
 
 # Execution option: the statement that begins a transaction in SQLite.
 BEGIN_OPTION = "gpuwhy_begin"
+# Connections of one process.
+POOL_SIZE = 5
 
-_POOL_SIZE = 5
 # Written to a file, a transaction survives the end of the process; only the loss of power may undo
 # the newest ones (never damage the file). Waiting for the disk each time costs several ms.
 _PRAGMAS = (
@@ -52,7 +53,7 @@ def _options(timeout_s: float) -> dict[str, Any]:
         "hide_parameters": True,
         "json_serializer": to_json_text,
         "max_overflow": 0,
-        "pool_size": _POOL_SIZE,
+        "pool_size": POOL_SIZE,
         "pool_timeout": timeout_s,
     }
 
@@ -67,11 +68,20 @@ def _sqlite(path: Path, timeout_s: float) -> AsyncEngine:
         connect_args={"timeout": timeout_s / 2, "isolation_level": None},
         **_options(timeout_s),
     )
-    pool_events = engine.sync_engine
-    event.listen(pool_events, "connect", partial(_prepare, path))
-    event.listen(pool_events, "checkout", partial(_still_there, path))
-    event.listen(pool_events, "begin", _begin)
+    target = engine.sync_engine
+    event.listen(target, "do_connect", partial(_see_file, path))
+    event.listen(target, "connect", partial(_prepare, path))
+    event.listen(target, "checkout", partial(_still_there, path))
+    event.listen(target, "begin", _begin)
     return engine
+
+
+def _see_file(path: Path, _dialect: Any, _record: Any, _args: Any, _options: Any) -> None:
+    """Fail early: aiosqlite's thread may outlive the event loop if it cannot open the file."""
+    if not path.is_file():
+        raise FileNotFoundError(path)
+    if not os.access(path, os.R_OK | os.W_OK):
+        raise PermissionError(path)
 
 
 def _prepare(path: Path, connection: Any, record: Any) -> None:
@@ -109,18 +119,25 @@ def _postgresql(address: PostgresqlAddress, timeout_s: float) -> tuple[AsyncEngi
         hint = "run: pip install 'gpuwhy[postgresql]'"
         raise StoreError(message, hint=hint, code="store_config") from None
     milliseconds = str(max(1, int(timeout_s * 1000)))
-    connect: Callable[..., Any] = partial(
-        asyncpg.connect,
-        address.dsn,
-        timeout=timeout_s,
-        command_timeout=timeout_s,
-        server_settings={
-            "application_name": "gpuwhy",
-            # The server gives up with us, also when we are gone and cannot tell it.
-            "lock_timeout": milliseconds,
-            "idle_in_transaction_session_timeout": milliseconds,
-        },
-    )
+
+    async def connect() -> Any:
+        try:
+            return await asyncpg.connect(
+                address.dsn,
+                timeout=timeout_s,
+                command_timeout=timeout_s,
+                server_settings={
+                    "application_name": "gpuwhy",
+                    # The server gives up with us, also when we are gone and cannot tell it.
+                    "lock_timeout": milliseconds,
+                    "idle_in_transaction_session_timeout": milliseconds,
+                },
+            )
+        except ValueError:  # from asyncpg's reading of the address
+            message = f"{address} has an address that cannot be used"
+            hint = "check host, port and what stands behind the ?"
+            raise StoreError(message, hint=hint, code="store_config") from None
+
     engine = create_async_engine(
         "postgresql+asyncpg://",
         async_creator=connect,

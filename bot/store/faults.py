@@ -24,7 +24,6 @@ _BUSY = ("store_full", "takes no more connections", "see what holds them, or rai
 _DAMAGED = ("store_damaged", "is damaged or no database", "restore it from a backup")
 _OUTDATED = ("store_outdated", "lacks tables of this version", "let it be migrated")
 _REFUSED = ("store_refused", "refuses what is to be stored", "")
-_BAD_OPTION = ("store_config", "has an address that cannot be used", "check its options")
 
 # SQLite's result codes (sqlite.org/rescode.html); the longest that fits wins.
 _BY_NAME: dict[str, _Fault] = {
@@ -78,13 +77,17 @@ def _fault(error: Exception) -> _Fault:
         return _longest(_BY_STATE, state)
     if isinstance(cause, TimeoutError):
         return _SILENT
+    if isinstance(cause, FileNotFoundError):
+        return _NO_FILE
+    if isinstance(cause, PermissionError):
+        return _READ_ONLY
     if isinstance(cause, OSError):
-        return _READ_ONLY if isinstance(cause, PermissionError) else _GONE
+        return _GONE
     if isinstance(error, DBAPIError):
         return _LOST  # a driver's own complaint: its connection is closed
     if isinstance(error, StatementError):
         return _REFUSED  # a value of a kind that cannot be stored
-    return _BAD_OPTION if isinstance(cause, ValueError) else _GONE
+    return _GONE
 
 
 def _longest(faults: dict[str, _Fault], code: str) -> _Fault:

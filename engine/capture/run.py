@@ -41,7 +41,7 @@ async def plan(
     """
     profiler = profiler_named(request.profiler)
     if not SHORTEST_S <= request.duration_s <= settings.max_duration_s:
-        said = f"cannot record for {request.duration_s:g} s"
+        said = f"cannot record for {duration(request.duration_s)}"
         raise UsageError(said, hint=f"give at most {duration(settings.max_duration_s)}")
     reached = executor or executor_for(request.target.host or "", settings)
     free = await asyncio.to_thread(free_bytes, settings.folder)

@@ -43,6 +43,8 @@ def evidence(
             sort = (symptom, term.signal, term.function)
             if term.truth is not Truth.TRUE or known & {reading, sort}:
                 continue
+            if term.op == "missing":
+                continue  # that a reading is not there proves nothing to the one who asks
             known |= {reading, sort}
             query = condition.query_for(seen.frame, i, term)
             out.append(

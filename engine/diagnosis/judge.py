@@ -10,12 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from engine.catalogue.types import AlternativeRule, Catalogue, CauseRule, NextStep, Pattern
 from engine.diagnosis import explain
 from engine.diagnosis.observe import Observation, Observer, Trits
 from engine.diagnosis.rank import Fired, Ranked, rank
+from engine.diagnosis.states import States
 from engine.diagnosis.words import sentence, step
 from engine.inference import Derived, make_inferrer
 from engine.model import (
@@ -62,6 +61,7 @@ class Judge:
         self.observer = Observer(catalogue)
         self.causes: dict[str, CauseRule] = dict(sorted(catalogue.causes.items()))
         self.inferrer = make_inferrer(self.causes, prefer=inference)
+        self._states = States(self.causes, self.observer.rules)
         self._asked = _symptoms_of(self.causes.values())
 
     def observe(self, frame: Frame, only: Sequence[int] | None = None) -> Observation:
@@ -69,19 +69,8 @@ class Judge:
         return self.observer.observe(frame, only)
 
     def states(self, seen: Observation) -> dict[str, Trits]:
-        """Return for every cause whether its patterns can hold: 1, 0 (cannot tell) or -1.
-
-        This is the same logic as the inference, without what is derived from other causes; it
-        serves coverage, and tells which entities need no inference at all.
-        """
-        n = len(seen.frame)
-        out = {}
-        for name, rule in self.causes.items():
-            best = np.full(n, -1, dtype=np.int8)
-            for pattern in rule.patterns:
-                np.maximum(best, _pattern_state(pattern, seen, n), out=best)
-            out[name] = best
-        return out
+        """Return for every cause whether its patterns can hold: 1, 0 (cannot tell) or -1."""
+        return self._states.of(seen.truth)
 
     def judge(
         self, seen: Observation, i: int, states: Mapping[str, Trits], *, unknowns: bool = True
@@ -170,7 +159,7 @@ class Judge:
                 if a.cause not in states or states[a.cause][i] == 0
             ),
             next=tuple(step(s, seen.frame, i, self.catalogue) for s in rule.next),
-            since=self._since(seen, i, proof),
+            since=None if rule.class_ is Class.BENIGN else self._since(seen, i, proof),
             rule=rule.name,
             references=rule.references,
         )
@@ -228,23 +217,6 @@ def fresh(frame: Frame, signal: str, i: int) -> bool:
     """Return whether a signal has a reading within five minutes of the moment judged."""
     times, _ = frame.samples(signal, i)
     return bool(times.size) and (not frame.timed or frame.at - times[-1] <= LOOKBACK_S)
-
-
-def _pattern_state(pattern: Pattern, seen: Observation, n: int) -> Trits:
-    state = np.ones(n, dtype=np.int8)
-    for name in pattern.all:
-        if name in seen.truth:
-            np.minimum(state, seen.truth[name], out=state)
-    some = [seen.truth[s] for s in pattern.any if s in seen.truth]
-    if some and not any(s.startswith(_CAUSE) for s in pattern.any):
-        np.minimum(state, np.maximum.reduce(some), out=state)
-    for name in pattern.none:
-        if name in seen.truth:
-            np.minimum(state, -seen.truth[name], out=state)
-    for name in pattern.unless:
-        if name in seen.truth:
-            state[seen.truth[name] == 1] = -1
-    return state
 
 
 def _symptoms_of(rules: Iterable[CauseRule]) -> tuple[str, ...]:

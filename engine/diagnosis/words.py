@@ -24,6 +24,7 @@ NAMES = ("entity", "host", "gpu", "model", "uuid", "pci", "pod", "namespace")
 _UNNAMED = {"host": "HOST", "gpu": "GPU", "pod": "POD", "namespace": "NAMESPACE", "pci": "BUS_ID"}
 # Quoting does not help where ssh hands its words to a second shell on the host, nor against a
 # destination that ssh takes for an option (-oProxyCommand=...).
+_UNKNOWN = "unknown"
 _PLAIN_WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/-]{0,252}")
 
 
@@ -48,11 +49,11 @@ def _reading(name: str, frame: Frame, i: int, catalogue: Catalogue) -> str:
     head, _, part = name.partition(".")
     if head == "gpu":
         fact = frame.attrs.get(part)
-        return "unknown" if fact is None or np.isnan(fact[i]) else number(float(fact[i]))
+        return _UNKNOWN if fact is None or np.isnan(fact[i]) else number(float(fact[i]))
     signal = catalogue.signals.get(head)
     _, readings = frame.samples(head, i)
     if signal is None or not readings.size:
-        return f"an unknown {signal.title if signal else name}"
+        return _UNKNOWN
     newest = float(readings[-1])
     if part == "value":
         return number(newest)
@@ -78,7 +79,8 @@ def step(template: NextStep, frame: Frame, i: int, catalogue: Catalogue) -> Step
 
     def word(name: str) -> str:
         text = plain(name)
-        return text if _PLAIN_WORD.fullmatch(text) else _placeholder(name)
+        known = text != _UNKNOWN and _PLAIN_WORD.fullmatch(text)
+        return text if known else _placeholder(name)
 
     command = argv = None
     if template.command is not None:

@@ -58,11 +58,12 @@ def start_sshd(folder: Path) -> Iterator[Sshd]:
     kind, key = (folder / "host.pub").read_text().split()[:2]
     (folder / "known_hosts").write_text(f"[node]:{port} {kind} {key}\n")
     (folder / "ssh_config").write_text("")
-    server = subprocess.Popen(
-        [_sshd(), "-D", "-e", "-f", folder / "sshd_config"],
-        stdin=subprocess.DEVNULL,
-        stderr=(folder / "log").open("wb"),
-    )
+    with (folder / "log").open("wb") as log:
+        server = subprocess.Popen(
+            [_sshd(), "-D", "-e", "-f", folder / "sshd_config"],
+            stdin=subprocess.DEVNULL,
+            stderr=log,
+        )
     try:
         _wait(port, server, folder / "log")
         yield Sshd(port, settings(folder, port))

@@ -47,11 +47,8 @@ def _settings(function: F) -> F:
     def command(**values: Any) -> Any:
         from engine.capture import CaptureSettings, SshSettings, Via  # noqa: PLC0415 - fast --help
 
-        given = {
-            name: values.pop(name)
-            for name in ("nsys", "importer", "folder")
-            if values[name] is not None or values.pop(name)
-        }
+        paths = {name: values.pop(name) for name in ("nsys", "importer", "folder")}
+        given = {name: path for name, path in paths.items() if path is not None}
         ssh = SshSettings(
             user=values.pop("ssh_user"),
             port=values.pop("ssh_port"),

@@ -25,6 +25,11 @@ def command(text: tuple[str, ...], common: options.Common) -> int:
     gpuwhy decode DCGM_FI_DEV_GPU_TEMP   a metric
     gpuwhy decode 72               ambiguous: every reading is given
     """  # noqa: D301 - \b is click's mark for text that is not to be wrapped
-    catalogue = load_catalogue(overlays(common), rules=False)
-    answer = decode.run(" ".join(text), catalogue=catalogue)
+    if common.server:
+        from bot.surfaces.cli.remote import ask  # noqa: PLC0415 - not paid for without --server
+
+        answer = ask(common, "decode", {"text": " ".join(text)})
+    else:
+        catalogue = load_catalogue(overlays(common), rules=False)
+        answer = decode.run(" ".join(text), catalogue=catalogue)
     return show(answer, as_json=common.as_json, color=common.color)

@@ -17,6 +17,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "read": ("read", "Say what a log, nvidia-smi output or metrics text shows."),
     "capture": ("capture", "Plan and run a profile of a program on a GPU."),
     "rules": ("rules", "List, show, test and lint the rules."),
+    "serve": ("serve", "Run the Slack bot and the HTTP API."),
     "demo": ("demo", "Run everything on a simulated fleet; nothing to configure."),
     "schema": ("schema", "Print the JSON Schema of an answer."),
     "completion": ("completion", "Print the completion script for a shell."),

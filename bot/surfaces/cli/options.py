@@ -44,12 +44,16 @@ def _level(word: str) -> Level:
 
 @dataclass(frozen=True, slots=True)
 class Common:
-    """What every command takes: the form of the output, and where knowledge comes from."""
+    """What every command takes: the form of the output, and where knowledge comes from.
+
+    ``server`` is the address of a ``gpuwhy serve`` that answers instead of this process.
+    """
 
     as_json: bool
     color: str
     config: Path | None
     overlay: tuple[Path, ...]
+    server: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +80,11 @@ _COMMON = (
         type=_FILE,
         multiple=True,
         help="Folder with knowledge and rules of your own; repeatable.",
+    ),
+    click.option(
+        "--server",
+        metavar="URL",
+        help="Have this gpuwhy serve answer, with the token in GPUWHY_TOKEN.",
     ),
 )
 _SOURCE = (

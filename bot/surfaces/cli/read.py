@@ -31,6 +31,12 @@ def command(files: tuple[str, ...], fail_on: Level | None, common: options.Commo
     named = files or ("-",)
     if "-" in named and sys.stdin.isatty():
         click.echo("reading from the terminal; end with Ctrl-D", err=True)
+    if common.server:
+        from bot.surfaces.cli.remote import ask, contents  # noqa: PLC0415
+
+        with Progress("asking"):
+            answer = ask(common, "read", {"inputs": contents(named, _stdin())})
+        return show(answer, as_json=common.as_json, color=common.color, fail_on=fail_on)
     inputs = [Input("stdin", _stdin()) if n == "-" else Input(n, Path(n)) for n in named]
     with Progress("reading"):
         engine = make_engine(overlays(common))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 from click.shell_completion import CompletionItem
 
-from bot.answer import Level
+from bot.answer import Answer, Level
 from bot.surfaces.cli import options
 from bot.surfaces.cli.group import NamingGroup
 from bot.surfaces.cli.output import show
@@ -21,6 +21,16 @@ def _catalogue(common: options.Common) -> Catalogue:
     from engine.catalogue import load_catalogue  # noqa: PLC0415
 
     return load_catalogue(overlays(common))
+
+
+def _remote(common: options.Common, action: str, *names: str) -> Answer | None:
+    """Have a server answer, if one is named."""
+    if not common.server:
+        return None
+    from bot.surfaces.cli.remote import ask  # noqa: PLC0415
+
+    args = {"action": action, "names": list(names)} if names else {"action": action}
+    return ask(common, "rules", args)
 
 
 def _rule_names(
@@ -47,7 +57,7 @@ def list_(common: options.Common) -> int:
     """List every rule with its version, status and title."""
     from bot.commands import rules  # noqa: PLC0415
 
-    answer = rules.list_rules(_catalogue(common))
+    answer = _remote(common, "list") or rules.list_rules(_catalogue(common))
     return show(answer, as_json=common.as_json, color=common.color)
 
 
@@ -58,7 +68,7 @@ def show_(rule: str, common: options.Common) -> int:
     """Show RULE in full: patterns, thresholds and where they come from, tests, references."""
     from bot.commands import rules  # noqa: PLC0415
 
-    answer = rules.show(rule, _catalogue(common))
+    answer = _remote(common, "show", rule) or rules.show(rule, _catalogue(common))
     return show(answer, as_json=common.as_json, color=common.color)
 
 
@@ -71,7 +81,7 @@ def test(names: tuple[str, ...], common: options.Common) -> int:
     from bot.surfaces.cli.progress import Progress  # noqa: PLC0415
 
     with Progress("testing rules"):
-        answer = rules.test(names, _catalogue(common))
+        answer = _remote(common, "test", *names) or rules.test(names, _catalogue(common))
     return show(answer, as_json=common.as_json, color=common.color, fail_on=Level.CRITICAL)
 
 
@@ -84,5 +94,5 @@ def lint(common: options.Common) -> int:
     from bot.surfaces.cli.progress import Progress  # noqa: PLC0415
 
     with Progress("checking"):
-        answer = rules.lint(overlays(common))
+        answer = _remote(common, "lint") or rules.lint(overlays(common))
     return show(answer, as_json=common.as_json, color=common.color)

@@ -27,8 +27,26 @@ def command(
     common: options.Common,
 ) -> int:
     """Find everything that is sick, worst first, grouped by root cause."""
-    answer = asyncio.run(_ask(where, source, at, window, common))
+    if common.server:
+        answer = _remote(where, source, at, window, common)
+    else:
+        answer = asyncio.run(_ask(where, source, at, window, common))
     return show(answer, as_json=common.as_json, color=common.color, fail_on=fail_on)
+
+
+def _remote(
+    where: str | None,
+    source: options.SourceOptions,
+    at: float | None,
+    window: float | None,
+    common: options.Common,
+) -> Answer:
+    from bot.surfaces.cli.progress import Progress  # noqa: PLC0415 - so that --help starts fast
+    from bot.surfaces.cli.remote import ask, no_source  # noqa: PLC0415
+
+    no_source(source)
+    with Progress("asking"):
+        return ask(common, "sweep", {"where": where, "at": at, "window": window})
 
 
 async def _ask(

@@ -31,8 +31,26 @@ def command(
     TARGET is HOST:GPU (node-3:5), a GPU UUID or its start, HOST, pod/NAMESPACE/NAME, job/ID or
     fleet; "gpu 5 on node-3" works too.
     """
-    answer = asyncio.run(_ask(" ".join(target), source, at, window, common))
+    if common.server:
+        answer = _remote(" ".join(target), source, at, window, common)
+    else:
+        answer = asyncio.run(_ask(" ".join(target), source, at, window, common))
     return show(answer, as_json=common.as_json, color=common.color, fail_on=fail_on)
+
+
+def _remote(
+    target: str,
+    source: options.SourceOptions,
+    at: float | None,
+    window: float | None,
+    common: options.Common,
+) -> Answer:
+    from bot.surfaces.cli.progress import Progress  # noqa: PLC0415 - so that --help starts fast
+    from bot.surfaces.cli.remote import ask, no_source  # noqa: PLC0415
+
+    no_source(source)
+    with Progress("asking"):
+        return ask(common, "why", {"target": target, "at": at, "window": window})
 
 
 async def _ask(

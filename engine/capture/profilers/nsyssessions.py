@@ -96,7 +96,8 @@ def choose(sessions: Sequence[Session], target: Entity, nsys: str) -> Session:
     raise CaptureError(
         f"no program for {target.name} runs under nsys on {host}{seen}, and nsys cannot attach to "
         "one that runs already",
-        hint=f"start the program, as the same user and with the same TMPDIR, by: {arming_line(target, nsys)}",
+        hint="start the program, as the same user and with the same TMPDIR, by: "
+        + arming_line(target, nsys),
         code="not_armed",
     )
 

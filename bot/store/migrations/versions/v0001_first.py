@@ -149,7 +149,7 @@ def downgrade() -> None:
 
 def _known(table: str, column: str, *values: str) -> sa.CheckConstraint:
     listed = ", ".join(f"'{value}'" for value in values)
-    return sa.CheckConstraint(f"{column} IN ({listed})", name=f"ck_{table}_{column}")
+    return sa.CheckConstraint(f"{column} IN ({listed})", name=op.f(f"ck_{table}_{column}"))
 
 
 def _index_where(name: str, table: str, columns: list[str], condition: str) -> None:

@@ -1,0 +1,198 @@
+"""``gpuwhy serve --check``: is the configuration whole, and does everything it names answer?
+
+Nothing is changed: the store is not migrated, no message is sent.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bot.answer import Align, Answer, Level, Table, Tone, code, line, strong
+from bot.backend import Backend
+from bot.delivery.webapi import WebApi
+from bot.phrases import count
+from bot.policy.policy import unknown_commands
+from bot.serve import make_messenger, make_policy, policy_rules, store_url
+from bot.store import Store, StoreError
+from engine.errors import GpuwhyError, SourceError, UsageError
+
+if TYPE_CHECKING:
+    from bot.settings import Settings
+    from engine.sources.port import Source
+
+_TIMEOUT_S = 15.0
+
+Probe = Callable[[], Awaitable[str]]
+
+
+async def check(settings: Settings, source: Source | None) -> Answer:
+    """Check everything at the same time; what fails is among the answer's errors."""
+    probes = _Probes(settings, source)
+    try:
+        found = await asyncio.gather(*(_tried(name, probe) for name, probe in probes.all()))
+    finally:
+        await probes.aclose()
+    errors = tuple(error for _, _, error in found if error)
+    ok = strong("ready to serve", Tone.GOOD)
+    bad = strong(f"{count(len(errors), 'problem')}", Tone.BAD)
+    return Answer(
+        title=line(bad if errors else ok),
+        blocks=(
+            Table(
+                ("what", "state", "says"),
+                tuple(
+                    (line(code(name)), line(_state(error)), line(error.message if error else said))
+                    for name, said, error in found
+                ),
+                (Align.LEFT,) * 3,
+            ),
+        ),
+        data={
+            "schema": "gpuwhy/serve-check/1",
+            "ok": not errors,
+            "checks": [
+                {"name": name, "ok": error is None, "says": error.one_line() if error else said}
+                for name, said, error in found
+            ],
+        },
+        level=Level.CRITICAL if errors else Level.CLEAR,
+        errors=errors,
+    )
+
+
+def _state(error: GpuwhyError | None) -> str:
+    return "fails" if error else "ok"
+
+
+async def _tried(name: str, probe: Probe) -> tuple[str, str, GpuwhyError | None]:
+    try:
+        async with asyncio.timeout(_TIMEOUT_S):
+            return name, await probe(), None
+    except GpuwhyError as error:
+        kind = SourceError if error.exit_status == SourceError.exit_status else UsageError
+        return name, "", kind(f"{name}: {error.message}", hint=error.hint, code=error.code)
+    except TimeoutError:
+        hint = "check that it runs, and the network"
+        return name, "", SourceError(f"{name}: no answer in {_TIMEOUT_S:g} s", hint=hint)
+
+
+class _Probes:
+    """One method a dependency; each returns a line, or raises."""
+
+    def __init__(self, settings: Settings, source: Source | None) -> None:
+        self._settings = settings
+        self._backend = Backend(source, overlays=settings.overlays)
+
+    def all(self) -> list[tuple[str, Probe]]:
+        probes: list[tuple[str, Probe]] = [
+            ("rules", self._rules),
+            ("policy", self._policy),
+            ("data", self._data),
+            ("listen", self._listen),
+            ("tokens", self._tokens),
+            ("store", self._store),
+            ("source", self._source),
+            ("slack", self._slack),
+        ]
+        if self._settings.slack.mode == "socket":
+            probes.append(("slack_socket", self._socket))
+        return probes
+
+    async def aclose(self) -> None:
+        await self._backend.aclose()
+
+    async def _rules(self) -> str:
+        await self._backend.start()
+        return "knowledge and rules load"
+
+    async def _policy(self) -> str:
+        rules = policy_rules(self._settings.policy)
+        unknown = unknown_commands(rules, self._backend.commands)
+        if unknown:
+            known = ", ".join(self._backend.commands)
+            raise UsageError(f"no command {', '.join(unknown)}", hint=f"use {known} or approve")
+        groups = make_policy(self._settings.policy).groups
+        more = f", for {count(len(groups), 'Slack group')}" if groups else ""
+        return f"{count(len(rules), 'rule')}{more}"
+
+    async def _data(self) -> str:
+        folder = self._settings.server.folder
+        return await asyncio.to_thread(_writable, folder)
+
+    async def _listen(self) -> str:
+        host, port = self._settings.server.address
+        try:
+            server = await asyncio.start_server(lambda _reader, writer: writer.close(), host, port)
+        except OSError as problem:
+            said = f"cannot listen on {self._settings.server.listen}: {problem.strerror or problem}"
+            raise UsageError(said, hint="set server.listen to a free address") from None
+        server.close()
+        await server.wait_closed()
+        return self._settings.server.listen
+
+    async def _tokens(self) -> str:
+        names = sorted(self._settings.server.tokens)
+        return ", ".join(names) if names else "none: the API lets nobody in"
+
+    async def _store(self) -> str:
+        store = Store(store_url(self._settings))
+        try:
+            await store.open()
+        except StoreError as error:
+            if error.code == "store_outdated" or self._is_new():
+                return f"{store.place}, made or brought up to date at the start"
+            raise
+        finally:
+            await store.close()
+        return store.place
+
+    def _is_new(self) -> bool:
+        """Return whether the store is our own file, which is made at the first start."""
+        settings = self._settings
+        file = settings.server.folder / "gpuwhy.sqlite3"
+        return settings.store.url is None and not file.exists()
+
+    async def _source(self) -> str:
+        source = self._backend.source
+        if source is None:
+            return "none: only decode, read and rules can be asked"
+        await self._backend.ping()
+        return source.name
+
+    async def _slack(self) -> str:
+        messenger = make_messenger(self._settings)
+        if messenger is None:
+            return "off"
+        try:
+            return f"{self._settings.slack.mode} mode, {await messenger.who()}"
+        finally:
+            await messenger.aclose()
+
+    async def _socket(self) -> str:
+        token = self._settings.slack.app_token
+        if token is None:
+            raise UsageError("there is no app token", hint="set GPUWHY_SLACK_APP_TOKEN")
+        api = WebApi(token.get_secret_value(), self._settings.slack.api_url)
+        try:
+            await api.call("apps.connections.open", {}, form=True)
+        finally:
+            await api.aclose()
+        return "Slack lets us connect"
+
+
+def _writable(folder: Path) -> str:
+    """Return the folder if we may write in it, or in the nearest folder above it that exists.
+
+    Raises:
+        UsageError: we may not.
+    """
+    there = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+    if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
+        raise UsageError(
+            f"{there} cannot be written", hint="set server.data to a folder we may write"
+        )
+    return str(folder) if there == folder else f"{folder}, made at the start"
