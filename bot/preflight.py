@@ -6,9 +6,9 @@ Nothing is changed: the store is not migrated, no message is sent.
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import TYPE_CHECKING
 
 from bot.answer import Align, Answer, Level, Table, Tone, code, line, strong
@@ -45,7 +45,7 @@ async def check(settings: Settings, source: Source | None) -> Answer:
             Table(
                 ("what", "state", "says"),
                 tuple(
-                    (line(code(name)), line(_state(error)), line(error.message if error else said))
+                    (line(code(name)), line("fails" if error else "ok"), line(said))
                     for name, said, error in found
                 ),
                 (Align.LEFT,) * 3,
@@ -55,7 +55,7 @@ async def check(settings: Settings, source: Source | None) -> Answer:
             "schema": "gpuwhy/serve-check/1",
             "ok": not errors,
             "checks": [
-                {"name": name, "ok": error is None, "says": error.one_line() if error else said}
+                {"name": name, "ok": error is None, "says": said}
                 for name, said, error in found
             ],
         },
@@ -64,20 +64,18 @@ async def check(settings: Settings, source: Source | None) -> Answer:
     )
 
 
-def _state(error: GpuwhyError | None) -> str:
-    return "fails" if error else "ok"
-
-
 async def _tried(name: str, probe: Probe) -> tuple[str, str, GpuwhyError | None]:
+    """Return the name, what is said, and the error if there is one."""
     try:
         async with asyncio.timeout(_TIMEOUT_S):
             return name, await probe(), None
     except GpuwhyError as error:
         kind = SourceError if error.exit_status == SourceError.exit_status else UsageError
-        return name, "", kind(f"{name}: {error.message}", hint=error.hint, code=error.code)
+        named = kind(f"{name}: {error.message}", hint=error.hint, code=error.code)
+        return name, error.one_line(), named
     except TimeoutError:
-        hint = "check that it runs, and the network"
-        return name, "", SourceError(f"{name}: no answer in {_TIMEOUT_S:g} s", hint=hint)
+        said = f"no answer in {_TIMEOUT_S:g} s"
+        return name, said, SourceError(f"{name}: {said}", hint="check that it runs")
 
 
 class _Probes:
@@ -191,8 +189,10 @@ def _writable(folder: Path) -> str:
         UsageError: we may not.
     """
     there = next(path for path in (folder, *folder.absolute().parents) if path.exists())
-    if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
-        raise UsageError(
-            f"{there} cannot be written", hint="set server.data to a folder we may write"
-        )
+    try:
+        with TemporaryFile(dir=there):
+            pass
+    except OSError as problem:
+        said = f"{there} cannot be written: {problem.strerror}"
+        raise UsageError(said, hint="set server.data to a folder we may write") from None
     return str(folder) if there == folder else f"{folder}, made at the start"

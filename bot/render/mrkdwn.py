@@ -3,7 +3,7 @@
 ``&``, ``<`` and ``>`` become entities, which also disarms mentions (``<!channel>``) and links.
 mrkdwn has no escape for its other marks, so a word in which ``*``, ``_`` or ``~`` would format, or
 that reads as an emoji (``:ab:``, as in a PCI address), is set as code, where it shows and copies as
-it is. A backtick, which would end code, is shown as U+02CB.
+it is. A backtick, which would end code, is shown as U+02CB (in a code block only one of three).
 
 Source of the rules: https://docs.slack.dev/messaging/formatting-message-text
 """
@@ -19,7 +19,9 @@ from operator import itemgetter
 from bot.answer import Line, Mark
 from bot.render.safe import visible
 
-_ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "`": "\u02cb"})
+_OBEYED = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
+_IN_CODE = str.maketrans(_OBEYED)
+_ENTITIES = str.maketrans({**_OBEYED, "`": "\u02cb"})
 _WORD = re.compile(r"\S+")
 _AROUND = re.compile(r"(?P<before>[(\[\"']*)(?P<core>.*?)(?P<after>[.,;!?)\]\"':]*)", re.DOTALL)
 # A mark formats where a word starts or ends, not between letters or digits.
@@ -68,8 +70,13 @@ def code(text: str) -> str:
     return f"`{shown.translate(_ENTITIES)}`" if shown.strip() else shown
 
 
+def code_row(text: str) -> str:
+    """Return a line of a code block; it cannot end the block."""
+    return visible(text).translate(_IN_CODE).replace("```", "``\u02cb")
+
+
 def fence(rows: Iterable[str]) -> str:
-    """Return rows, already escaped, as a code block."""
+    """Return rows made by `code_row` as a code block."""
     return "```\n" + "\n".join(rows) + "\n```"
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import chain, islice
 from typing import Any
 
 from bot.answer import (
@@ -72,12 +73,14 @@ class _Part:
 
 def render(answer: Answer) -> tuple[Message, ...]:
     """Return an answer as one to five messages; those after the first belong in its thread."""
-    parts = [_Part([Row(_title(answer.title))]), *_parts(answer.blocks), *_errors(answer)]
-    blocks = [block for part in parts for block in _blocks(part)]
-    first, *more = _pages(blocks)
-    if len(more) >= _MESSAGES:
-        more = [*more[: _MESSAGES - 1]]
-        more[-1].append(context(mrkdwn.prose(_CUT)))
+    title = _Part([Row(_title(answer.title))])
+    parts = chain([title], _parts(answer.blocks), _errors(answer))
+    blocks = (block for part in parts for block in _blocks(part))
+    # One page too many is enough to know that there are too many.
+    first, *more = islice(_pages(blocks), _MESSAGES + 1)
+    if len(more) == _MESSAGES:
+        more[-2].append(context(_CUT))
+        more.pop()
     said = _notice(answer)
     continued = notice(f"{text_of(answer.title)} (continued)")
     return (Message(said, tuple(first)), *(Message(continued, tuple(page)) for page in more))
@@ -165,12 +168,15 @@ def _blocks(part: _Part) -> Iterator[_Json]:
         yield {"type": "divider"}
         return
     group: list[Row] = []
+    used = 0
     for row in part.rows:
-        # Eight bytes for the fence that a row may open and close.
-        if group and sum(size(text) + 9 for text, _ in (*group, row)) > ROW + 9:
+        # Eight bytes for the fences that a row may open and close, one for its end.
+        cost = size(row.text) + 9
+        if group and used + cost > ROW:
             yield _shown(group, small=part.context)
-            group = []
+            group, used = [], 0
         group.append(row)
+        used += cost
     yield _shown(group, small=part.context)
 
 

@@ -90,12 +90,12 @@ def _bullets(items: Iterable[Bullet], depth: int) -> Iterator[str]:
 
 def _code(text: str) -> Iterator[Row]:
     for row in visible_lines(text):
-        safe = mrkdwn.escape(row)
+        safe = mrkdwn.code_row(row)
         if size(safe) <= ROW:
             yield Row(safe, is_code=True)
         else:
             for part in mrkdwn.chunks(row, mrkdwn.PIECE):
-                yield Row(mrkdwn.escape(part), is_code=True)
+                yield Row(mrkdwn.code_row(part), is_code=True)
 
 
 def _table(table: Table) -> Iterator[Row]:
@@ -109,7 +109,7 @@ def _table(table: Table) -> Iterator[Row]:
                 for cell, width, align in zip(row, widths, table.align, strict=True)
                 for pad in [width - cell_width(cell)]
             ]
-            yield Row(mrkdwn.escape("  ".join(cells).rstrip()), is_code=True)
+            yield Row(mrkdwn.code_row("  ".join(cells).rstrip()), is_code=True)
         return
     for cells_of in table.rows:
         spans: list[Span | str] = ["• "]

@@ -40,8 +40,7 @@ class Audits(Database):
             "reason": reason,
             "request_id": request_id,
         }
-        async with self._writing() as connection:
-            await connection.execute(insert(audit).values(row))
+        await self._changed(insert(audit).values(row))
         return str(row["id"])
 
     async def list_audit(
@@ -61,9 +60,7 @@ class Audits(Database):
         if before is not None:
             query = query.where(place < (before.at, before.id))
         query = query.order_by(audit.c.at.desc(), audit.c.id.desc()).limit(limit)
-        async with self._reading() as connection:
-            rows = await connection.execute(query)
-            return tuple(
-                AuditEntry(**{**row._mapping, "decision": Decision(row.decision)})  # noqa: SLF001
-                for row in rows
-            )
+        return tuple(
+            AuditEntry(**{**row._mapping, "decision": Decision(row.decision)})  # noqa: SLF001
+            for row in await self._rows(query)
+        )

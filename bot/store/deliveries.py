@@ -41,12 +41,15 @@ class Deliveries(Database):
         Raises:
             StoreError: the database cannot be used; then none is queued.
         """
-        async with self._writing() as connection:
+
+        async def work(connection: AsyncConnection) -> tuple[str, ...]:
             if worker is not None and not await _works_on(connection, worker, question_id):
                 return ()
             return await put(
                 connection, news, question_id=question_id, now=now, new_id=self._new_id
             )
+
+        return await self._write(work)
 
     async def claim_delivery(
         self, sender: str, *, lease_s: float, pace_s: float, now: float
@@ -101,7 +104,8 @@ class Deliveries(Database):
             )
             .returning(*deliveries.c)
         )
-        async with self._writing() as connection:
+
+        async def work(connection: AsyncConnection) -> Delivery | None:
             row = (await connection.execute(claim)).one_or_none()
             if row is None:
                 return None
@@ -109,6 +113,8 @@ class Deliveries(Database):
             if found.kind is DeliveryKind.UPDATE and found.coalesce_key is not None:
                 found = replace(found, message_ts=await _message(connection, found.coalesce_key))
             return found
+
+        return await self._write(work)
 
     async def mark_sent(self, delivery_id: str, *, message_ts: str | None, now: float) -> None:
         """Store that a delivery was sent, by whomever; its channel's pace counts from ``now``.
@@ -133,7 +139,8 @@ class Deliveries(Database):
             )
             .returning(deliveries.c.channel)
         )
-        async with self._writing() as connection:
+
+        async def work(connection: AsyncConnection) -> None:
             channel = await connection.scalar(sent)
             if channel is None:
                 return
@@ -144,6 +151,8 @@ class Deliveries(Database):
                     set_={"last_sent_at": paced.excluded.last_sent_at},
                 )
             )
+
+        await self._write(work)
 
     async def retry_delivery(
         self,
@@ -195,9 +204,8 @@ class Deliveries(Database):
             StoreError: the database cannot be used.
         """
         query = select(deliveries).where(deliveries.c.question_id == question_id)
-        async with self._reading() as connection:
-            rows = await connection.execute(query.order_by(deliveries.c.seq))
-            return tuple(_delivery(row) for row in rows)
+        rows = await self._rows(query.order_by(deliveries.c.seq))
+        return tuple(_delivery(row) for row in rows)
 
     async def _settle(self, delivery_id: str, sender: str, values: Mapping[str, Any]) -> bool:
         statement = (
@@ -208,9 +216,9 @@ class Deliveries(Database):
                 deliveries.c.claimed_by == sender,
             )
             .values(values)
+            .returning(deliveries.c.id)
         )
-        async with self._writing() as connection:
-            return (await connection.execute(statement)).rowcount > 0
+        return bool(await self._changed(statement))
 
 
 async def _works_on(connection: AsyncConnection, worker: str, question_id: str | None) -> bool:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Row, func, insert, select, update
+from sqlalchemy import Row, Update, func, insert, select, update
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.store.database import Database
 from bot.store.outbox import put
@@ -41,8 +42,7 @@ class Jobs(Database):
             "claimed_until": 0.0,
             "attempts": 0,
         }
-        async with self._writing() as connection:
-            await connection.execute(insert(jobs).values(row))
+        await self._changed(insert(jobs).values(row))
         return str(row["id"])
 
     async def decide_job(
@@ -77,9 +77,8 @@ class Jobs(Database):
                 decided_by=by,
                 decided_at=now,
             )
-            .returning(jobs.c.question_id)
         )
-        return await self._first(decide, deliveries, now)
+        return await self._settle(decide, deliveries, now=now)
 
     async def expire_jobs(self, *, now: float) -> tuple[Job, ...]:
         """Close the plans on which nobody decided in time, and return them.
@@ -93,8 +92,7 @@ class Jobs(Database):
             .values(state=JobState.EXPIRED)
             .returning(*jobs.c)
         )
-        async with self._writing() as connection:
-            found = [_job(row) for row in await connection.execute(expire)]
+        found = [_job(row) for row in await self._changed(expire)]
         return tuple(sorted(found, key=lambda job: job.id))
 
     async def claim_job(self, worker: str, *, lease_s: float, now: float) -> Job | None:
@@ -124,9 +122,7 @@ class Jobs(Database):
             )
             .returning(*jobs.c)
         )
-        async with self._writing() as connection:
-            row = (await connection.execute(claim)).one_or_none()
-        return None if row is None else _job(row)
+        return _only(await self._changed(claim))
 
     async def renew_job(self, job_id: str, worker: str, *, lease_s: float, now: float) -> bool:
         """Keep a job for longer; False: another worker has it, stop.
@@ -134,8 +130,7 @@ class Jobs(Database):
         Raises:
             StoreError: the database cannot be used.
         """
-        keep = _held(job_id, worker, {"claimed_until": now + lease_s})
-        return await self._first(keep.returning(jobs.c.question_id), (), now)
+        return await self._settle(_held(job_id, worker, {"claimed_until": now + lease_s}))
 
     async def append_journal(
         self, job_id: str, worker: str, *, step: str, detail: JsonObject, now: float
@@ -160,13 +155,16 @@ class Jobs(Database):
         last = select(func.coalesce(func.max(job_journal.c.seq), 0)).where(
             job_journal.c.job_id == job_id
         )
-        async with self._writing() as connection:
+
+        async def work(connection: AsyncConnection) -> bool:
             if await connection.scalar(held) is None:
                 return False
             seq = (await connection.execute(last)).scalar_one() + 1
             entry = {"job_id": job_id, "seq": seq, "step": step, "detail": detail, "at": now}
             await connection.execute(insert(job_journal).values(entry))
-        return True
+            return True
+
+        return await self._write(work)
 
     async def finish_job(
         self,
@@ -199,8 +197,7 @@ class Jobs(Database):
             "result": result,
             "finished_at": now,
         }
-        finish = _held(job_id, worker, values)
-        return await self._first(finish.returning(jobs.c.question_id), deliveries, now)
+        return await self._settle(_held(job_id, worker, values), deliveries, now=now)
 
     async def get_job(self, job_id: str) -> Job | None:
         """Return a job, or None if there is no such.
@@ -208,9 +205,7 @@ class Jobs(Database):
         Raises:
             StoreError: the database cannot be used.
         """
-        async with self._reading() as connection:
-            row = (await connection.execute(select(jobs).where(jobs.c.id == job_id))).one_or_none()
-        return None if row is None else _job(row)
+        return _only(await self._rows(select(jobs).where(jobs.c.id == job_id)))
 
     async def list_journal(self, job_id: str) -> tuple[JournalEntry, ...]:
         """Return the steps of a job, in order.
@@ -219,28 +214,37 @@ class Jobs(Database):
             StoreError: the database cannot be used.
         """
         query = select(job_journal).where(job_journal.c.job_id == job_id)
-        async with self._reading() as connection:
-            rows = await connection.execute(query.order_by(job_journal.c.seq))
-            return tuple(JournalEntry(**row._mapping) for row in rows)  # noqa: SLF001
+        rows = await self._rows(query.order_by(job_journal.c.seq))
+        return tuple(JournalEntry(**row._mapping) for row in rows)  # noqa: SLF001
 
-    async def _first(self, statement: Any, deliveries: Sequence[NewDelivery], now: float) -> bool:
-        """Run an update that returns the question's id; queue deliveries if it changed a row."""
-        async with self._writing() as connection:
-            row = (await connection.execute(statement)).one_or_none()
+    async def _settle(
+        self, change: Update, deliveries: Sequence[NewDelivery] = (), *, now: float = 0.0
+    ) -> bool:
+        """Change one job; queue deliveries if it was changed; return whether it was."""
+        settle = change.returning(jobs.c.question_id)
+
+        async def work(connection: AsyncConnection) -> bool:
+            row = (await connection.execute(settle)).one_or_none()
             if row is None:
                 return False
             await put(
                 connection, deliveries, question_id=row.question_id, now=now, new_id=self._new_id
             )
-        return True
+            return True
+
+        return await self._write(work)
 
 
-def _held(job_id: str, worker: str, values: Mapping[str, Any]) -> Any:
+def _held(job_id: str, worker: str, values: Mapping[str, Any]) -> Update:
     return (
         update(jobs)
         .where(jobs.c.id == job_id, jobs.c.state == JobState.RUNNING, jobs.c.claimed_by == worker)
         .values(values)
     )
+
+
+def _only(rows: Sequence[Row[Any]]) -> Job | None:
+    return _job(rows[0]) if rows else None
 
 
 def _job(row: Row[Any]) -> Job:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import Row, select, update
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.store.database import Database
 from bot.store.outbox import put
@@ -57,13 +58,16 @@ class Questions(Database):
             "created_at": now,
         }
         insert = self._insert(questions).values(row).on_conflict_do_nothing()
-        async with self._writing() as connection:
+        same = select(questions.c.id).where(questions.c.dedupe_key == dedupe_key)
+
+        async def work(connection: AsyncConnection) -> Added:
             new_id = await connection.scalar(insert.returning(questions.c.id))
-            if new_id is not None:
-                await put(connection, deliveries, question_id=new_id, now=now, new_id=self._new_id)
-                return Added(new_id, is_new=True)
-            same = select(questions.c.id).where(questions.c.dedupe_key == dedupe_key)
-            return Added((await connection.execute(same)).scalar_one(), is_new=False)
+            if new_id is None:
+                return Added((await connection.execute(same)).scalar_one(), is_new=False)
+            await put(connection, deliveries, question_id=new_id, now=now, new_id=self._new_id)
+            return Added(new_id, is_new=True)
+
+        return await self._write(work)
 
     async def claim_question(self, worker: str, *, lease_s: float, now: float) -> Question | None:
         """Take the oldest question that nobody works on, or whose worker's lease has ended.
@@ -96,9 +100,7 @@ class Questions(Database):
             )
             .returning(*questions.c)
         )
-        async with self._writing() as connection:
-            row = (await connection.execute(claim)).one_or_none()
-        return None if row is None else _question(row)
+        return _only(await self._changed(claim))
 
     async def renew_question(
         self, question_id: str, worker: str, *, lease_s: float, now: float
@@ -171,9 +173,7 @@ class Questions(Database):
             StoreError: the database cannot be used.
         """
         query = select(questions).where(questions.c.id == question_id)
-        async with self._reading() as connection:
-            row = (await connection.execute(query)).one_or_none()
-        return None if row is None else _question(row)
+        return _only(await self._rows(query))
 
     async def list_questions(
         self, *, limit: int = 20, channel: str | None = None
@@ -187,8 +187,7 @@ class Questions(Database):
         if channel is not None:
             query = query.where(questions.c.channel == channel)
         query = query.order_by(questions.c.created_at.desc(), questions.c.id.desc()).limit(limit)
-        async with self._reading() as connection:
-            return tuple(_question(row) for row in await connection.execute(query))
+        return tuple(_question(row) for row in await self._rows(query))
 
     async def _change(
         self,
@@ -209,11 +208,18 @@ class Questions(Database):
             )
             .values(values)
         )
-        async with self._writing() as connection:
+
+        async def work(connection: AsyncConnection) -> bool:
             if (await connection.execute(statement)).rowcount == 0:
                 return False
             await put(connection, deliveries, question_id=question_id, now=now, new_id=self._new_id)
-        return True
+            return True
+
+        return await self._write(work)
+
+
+def _only(rows: Sequence[Row[Any]]) -> Question | None:
+    return _question(rows[0]) if rows else None
 
 
 def _question(row: Row[Any]) -> Question:

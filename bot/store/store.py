@@ -31,7 +31,6 @@ class Store(Questions, Deliveries, Jobs, Audits):
         queued = select(func.count(), func.min(deliveries.c.created_at)).where(
             one_of(deliveries.c.state, UNSENT)
         )
-        async with self._reading() as connection:
-            open_questions, oldest_question = (await connection.execute(asked)).one()
-            unsent, oldest_delivery = (await connection.execute(queued)).one()
+        ((open_questions, oldest_question),) = await self._rows(asked)
+        ((unsent, oldest_delivery),) = await self._rows(queued)
         return Backlog(open_questions, unsent, oldest_question, oldest_delivery)

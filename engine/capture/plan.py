@@ -51,18 +51,18 @@ class CaptureStep:
     Attributes:
         id: short name, unique in the plan.
         does: what it does, for people.
+        timeout_s: longest that it may take (s).
         argv: the command on the target's machine; None for a step that only waits.
         undo: the command that takes it back; None if there is nothing to take back.
         settles: id of a step that needs no undoing any more once this one is done.
-        timeout_s: longest that it may take (s).
     """
 
     id: str
     does: str
+    timeout_s: float
     argv: tuple[str, ...] | None = None
     undo: tuple[str, ...] | None = None
     settles: str | None = None
-    timeout_s: float = 20.0
 
 
 @dataclass(frozen=True, slots=True)

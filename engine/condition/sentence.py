@@ -159,7 +159,7 @@ class Writer:
             return title
         window = span_of(node.window_s)
         if node.q is not None:
-            return f"quantile {digits(node.q)} of {title} over {window}"
+            return f"percentile {digits(node.q * 100)} of {title} over {window}"
         return f"{_FUNCTIONS[node.function]} {title} over {window}"
 
     def _binary(self, node: Binary, unit: str) -> str:

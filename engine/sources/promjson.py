@@ -116,13 +116,20 @@ def to_series(answer: Answer, where: str) -> list[RawSeries]:
         series = []
         end = 0
         for one, count in zip(given, counts, strict=True):
-            labels: dict[str, str] = dict(one["metric"])
+            labels = _labels(one)
             name = labels.pop("__name__", "")
             series.append(RawSeries(name, labels, ts[end : end + count], values[end : end + count]))
             end += count
     except (KeyError, TypeError, ValueError) as e:
         raise _bad(where, "answers with a matrix that is malformed") from e
     return series
+
+
+def _labels(one: Mapping[str, Any]) -> dict[str, str]:
+    labels = dict(one["metric"])
+    if any(type(value) is not str for value in labels.values()):
+        raise TypeError("a label is no text")
+    return labels
 
 
 def to_label_sets(answer: Answer, where: str) -> list[Mapping[str, str]]:
@@ -132,6 +139,6 @@ def to_label_sets(answer: Answer, where: str) -> list[Mapping[str, str]]:
         SourceError: the vector is not of the shape the API promises.
     """
     try:
-        return [dict(one["metric"]) for one in answer.result]
+        return [_labels(one) for one in answer.result]
     except (KeyError, TypeError, ValueError) as e:
         raise _bad(where, "answers with a vector that is malformed") from e

@@ -204,3 +204,13 @@ def test_secret_files_that_cannot_serve_are_named(tmp_path):
 def test_overlays_alone_load_nothing_heavy_when_nothing_is_configured(monkeypatch):
     monkeypatch.setattr(config, "load", None)
     assert config.overlays(None, {"GPUWHY_WINDOW": "5m"}) == ()
+
+
+def test_a_folder_that_may_not_be_entered_holds_no_configuration(monkeypatch):
+    def forbidden(_):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "is_file", forbidden)
+    assert config.find_file(None, {}) is None
+    with pytest.raises(UsageError, match="^configuration file x.yaml: Permission denied; check"):
+        config.find_file(None, {"GPUWHY_CONFIG": "x.yaml"})

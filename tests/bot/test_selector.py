@@ -37,6 +37,10 @@ def test_selectors(text, expected):
         ("1a=b", "column 1: expected a label name"),
         ('a="b', "column 3: expected a value"),
         ('a=~"("', "is no regular expression"),
+        (f'a=~"{"(" * 1900}{")" * 1900}"', r"'\(+\.\.\.' is no regular expression"),
+        ("a==b", "column 3: expected a value, got '=b'"),
+        (r'a="\ud800"', r"\\ud800 is half a character"),
+        ("a=\udcff", "bytes that are not UTF-8"),
         (r'a="\q"', r"unknown escape \\q"),
     ],
 )

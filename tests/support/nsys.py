@@ -73,8 +73,8 @@ class Nsys:
                 os.killpg(process.pid, signal.SIGTERM)
             process.wait(_WAIT_S)
 
-    def wait_for(self, name: str, state: str) -> None:
-        """Wait until a session is in a state."""
+    def wait_for(self, name: str, state: str | None) -> None:
+        """Wait until a session is in a state; None: until it is gone."""
         deadline = time.monotonic() + _WAIT_S
         while self.sessions().get(name) != state:
             if time.monotonic() > deadline:

@@ -45,7 +45,8 @@ def ask(common: Common, command: str, args: Mapping[str, Any]) -> Answer:
         UsageError: the address or the token cannot be used, or an option is for the server to set.
     """
     if common.overlay:
-        raise UsageError("--overlay and --server were both given", hint="overlays lie on the server")
+        said = "--overlay and --server were both given"
+        raise UsageError(said, hint="the server has overlays of its own")
     base = _base(common.server or "")
     token = os.environ.get(TOKEN, "").strip()
     if not token.isascii() or not (token.isprintable() or not token):

@@ -53,7 +53,7 @@ def _source(chosen: options.SourceOptions, settings: Settings) -> Source | None:
     from bot.surfaces.cli.inputs import open_source  # noqa: PLC0415
 
     try:
-        return open_source(chosen, settings, lambda done, total: None)
+        return open_source(chosen, settings, lambda _done, _total: None)
     except UsageError as error:
         if error.code == "no_source":
             return None

@@ -130,30 +130,36 @@ def _steps(
     start = (nsys, "start", by_id, f"--output={output}", "--sample=none", "--cpuctxsw=none")
     remove = ("rm", "-rf", "--", folder)
     length = duration(request.duration_s)
+    fetching = settings.fetch_timeout_s
     step = CaptureStep
     return (
-        step("check", "see that the session is still armed", (nsys, "sessions", "list")),
-        step("folder", "make a private folder", ("mkdir", "-m", "700", "--", folder), remove),
-        step("start", f"start recording in session {session.name}", start, stop, timeout_s=quick),
-        step("record", f"wait {length}", timeout_s=request.duration_s),
-        step("stop", "stop recording", stop, settles="start", timeout_s=settings.stop_timeout_s),
-        step("measure", "see how large the trace is", ("stat", "-c", "%s %n", "--", report, raw)),
+        step("check", "see that the session is still armed", quick, (nsys, "sessions", "list")),
+        step(
+            "folder", "make a private folder", quick, ("mkdir", "-m", "700", "--", folder), remove
+        ),
+        step("start", f"start recording in session {session.name}", quick, start, stop),
+        step("record", f"wait {length}", request.duration_s),
+        step("stop", "stop recording", settings.stop_timeout_s, stop, settles="start"),
+        step(
+            "measure",
+            "see how large the trace is",
+            quick,
+            ("stat", "-c", "%s %n", "--", report, raw),
+        ),
         step(
             "import",
             "turn a raw stream into a report, if nsys left one",
+            settings.import_timeout_s,
             (settings.importer, "-i", raw, "-o", report),
-            timeout_s=settings.import_timeout_s,
         ),
-        step(
-            "fetch", "bring the report", ("cat", "--", report), timeout_s=settings.fetch_timeout_s
-        ),
+        step("fetch", "bring the report", fetching, ("cat", "--", report)),
         step(
             "fetch_raw",
             "bring the raw stream instead, if there is no importer",
+            fetching,
             ("cat", "--", raw),
-            timeout_s=settings.fetch_timeout_s,
         ),
-        step("clean", "remove the folder", remove, settles="folder", timeout_s=quick),
+        step("clean", "remove the folder", quick, remove, settles="folder"),
     )
 
 

@@ -53,10 +53,11 @@ async def main(url, what, now):
         found = await store.claim_delivery("lost", lease_s=60.0, pace_s=0.0, now=now)
         print(found.id, flush=True)
     else:
-        async with store._writing() as connection:
+        async def work(connection):
             await connection.exec_driver_sql("UPDATE questions SET claimed_by = 'lost'")
             print("in the middle", flush=True)
             await asyncio.sleep(600)
+        await store._write(work)
     await asyncio.sleep(600)
 
 asyncio.run(main(sys.argv[1], sys.argv[2], float(sys.argv[3])))
@@ -210,9 +211,7 @@ async def test_two_processes_share_the_questions(url: str) -> None:
 
 
 @pytest.mark.parametrize("what", ["question", "delivery"])
-async def test_what_a_killed_process_had_is_taken_over_after_the_lease(
-    url: str, what: str
-) -> None:
+async def test_what_a_killed_process_had_is_taken_over_after_the_lease(url: str, what: str) -> None:
     async with replicas(url, 1) as (store,):
         question_id, _ = await ask(store, deliveries=[post("hello")])
         process = start(CLAIM_AND_HANG, url, what, NOW)

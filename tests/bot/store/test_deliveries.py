@@ -99,7 +99,11 @@ async def test_a_delivery_given_up_lets_the_next_one_pass(store: Store) -> None:
     assert await texts(store) == ["a2"]
     dead, sent = await store.deliveries_of(question_id)
     assert (dead.state, dead.error) == (DeliveryState.DEAD, "channel_not_found")
-    assert (sent.state, sent.sent_at, sent.message_ts) == (DeliveryState.SENT, NOW, f"ts-{sent.seq}")
+    assert (sent.state, sent.sent_at, sent.message_ts) == (
+        DeliveryState.SENT,
+        NOW,
+        f"ts-{sent.seq}",
+    )
 
 
 async def test_a_lost_senders_delivery_is_taken_over_as_uncertain(store: Store) -> None:

@@ -170,10 +170,7 @@ async def test_steps_written_at_once_are_all_there(store: Store) -> None:
     await run(store)
 
     await asyncio.gather(
-        *(
-            store.append_journal(job_id, "w1", step=f"s{n}", detail={}, now=NOW)
-            for n in range(20)
-        )
+        *(store.append_journal(job_id, "w1", step=f"s{n}", detail={}, now=NOW) for n in range(20))
     )
 
     journal = await store.list_journal(job_id)

@@ -22,8 +22,7 @@ from tests.support.stores import ask
 
 
 async def inside(store: Store, look: Callable[[Connection], Any]) -> Any:
-    async with store._writing() as connection:
-        return await connection.run_sync(look)
+    return await store._write(lambda connection: connection.run_sync(look))
 
 
 async def opened(url: str) -> Store:

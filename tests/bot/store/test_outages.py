@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.store import Store, StoreError
 from engine.errors import GpuwhyError
@@ -160,9 +161,12 @@ async def test_a_full_disk_is_told(on_file: Store, file: Path) -> None:
     # SQLite's own limit stands for the disk's: the file may not grow.
     for n in range(3):
         await ask(on_file, f"k{n}")
-    async with on_file._reading() as connection:
+
+    async def limit(connection: AsyncConnection) -> None:
         pages = (await connection.exec_driver_sql("PRAGMA page_count")).scalar_one()
         await connection.exec_driver_sql(f"PRAGMA max_page_count = {pages}")
+
+    await on_file._read(limit)
 
     with pytest.raises(StoreError) as caught:
         await ask(on_file, "big", request={"text": "x" * 1_000_000})
@@ -237,10 +241,13 @@ async def test_a_table_locked_by_another_client_is_told(
     blocker, store = Store(url), Store(url, timeout_s=TIMEOUT_S)
     await blocker.open()
     await store.open()
-    async with blocker._writing() as connection:
+
+    async def block(connection: AsyncConnection) -> StoreError:
         await connection.exec_driver_sql("LOCK TABLE questions IN ACCESS EXCLUSIVE MODE")
-        error = await refusal(store)
-        assert error.code in {"store_locked", "store_unreachable"}
+        return await refusal(store)
+
+    error = await blocker._write(block)
+    assert error.code in {"store_locked", "store_unreachable"}
     assert (await ask(store, "after the lock")).is_new
     await store.close()
     await blocker.close()
@@ -255,7 +262,12 @@ async def test_a_table_locked_by_another_client_is_told(
     ],
 )
 async def test_a_server_that_does_not_let_us_in_is_told(
-    postgres: Postgres, postgres_migrated: str, user: str, password: str | None, name: str, code: str
+    postgres: Postgres,
+    postgres_migrated: str,
+    user: str,
+    password: str | None,
+    name: str,
+    code: str,
 ) -> None:
     secret = password or postgres.password
     place = f"127.0.0.1:{postgres.port}/{name}"
@@ -291,7 +303,11 @@ async def test_a_server_that_is_not_there_is_told(place: str, code: str) -> None
 
 
 async def test_a_server_that_says_nothing_is_given_up() -> None:
-    silent = await asyncio.start_server(lambda *_: asyncio.sleep(60), "127.0.0.1", 0)
+    async def listen(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await asyncio.sleep(TIMEOUT_S * 4)
+        writer.close()
+
+    silent = await asyncio.start_server(listen, "127.0.0.1", 0)
     port = silent.sockets[0].getsockname()[1]
     store = Store(f"postgresql://u:s3cret@127.0.0.1:{port}/x", timeout_s=TIMEOUT_S)
     began = time.monotonic()
@@ -301,6 +317,7 @@ async def test_a_server_that_says_nothing_is_given_up() -> None:
 
     assert time.monotonic() - began < TIMEOUT_S * 4
     silent.close()
+    await silent.wait_closed()
 
 
 @pytest.mark.parametrize("use", ["open", "migrate"])

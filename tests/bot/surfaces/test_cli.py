@@ -259,3 +259,16 @@ def test_interrupting_a_real_process_leaves_no_traceback():
         process.stderr.close()
         process.wait()
     assert "Traceback" not in err
+
+
+@pytest.mark.parametrize(
+    ("streams", "status"),
+    [("<&-", 0), (">&-", 0), ("2>&-", 0), ("<&- >&- 2>&-", 0), (">/dev/full", 2)],
+)
+def test_streams_that_are_closed_or_full(streams, status):
+    command = ["bash", "-c", f'exec "$0" "$@" {streams}', *PYTHON, "decode", "xid", "79", "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)  # noqa: S603
+    assert done.returncode == status
+    if status:
+        assert done.stderr.startswith("gpuwhy: the answer cannot be written: No space left")
+    assert len(done.stderr.splitlines()) == (1 if status else 0)

@@ -124,6 +124,7 @@ async def test_a_session_that_ended_after_the_plan_was_made(local, nsys, launch,
     program = launch()
     plan = await capture.plan(request_for(program.target), local)
     nsys.run("shutdown", f"--session={program.session}")
+    nsys.wait_for(program.session, None)
     with pytest.raises(CaptureError, match=f"{program.session} on node-3 has ended") as caught:
         await capture.run(plan, capture.reach(plan, local), journal)
     assert caught.value.code == "session_gone"

@@ -3,6 +3,7 @@
 import pytest
 
 from engine.catalogue import load_catalogue
+from engine.catalogue.files import check_overlay
 from engine.catalogue.loader import load_from
 from engine.errors import CatalogueError, UsageError
 from engine.model import Class, Confidence, Severity
@@ -388,3 +389,12 @@ def test_packaged_catalogue_loads():
     assert catalogue.causes.keys() <= catalogue.taxonomy.keys()
     for symptom in catalogue.symptoms.values():
         assert symptom.when_place.file == catalogue.origins[f"symptom/{symptom.id}"]
+
+
+def test_an_overlay_that_may_not_be_entered(tmp_path, monkeypatch):
+    def forbidden(_):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(type(tmp_path), "is_dir", forbidden)
+    with pytest.raises(UsageError, match="cannot be read: Permission denied; check"):
+        check_overlay(tmp_path)

@@ -406,3 +406,48 @@ async def test_memory_of_series_nobody_asked_for_is_bounded(
     wave = [Selection(("a",), (Matcher("id", "=", "2999"),)), Selection(("b",))]
     batch = await FileSource([path]).select(wave, at=None)
     assert [s.values.tolist() for s in batch.series] == [[2999, 5999, 8999], [5]]
+
+
+async def test_a_name_that_is_empty() -> None:
+    with pytest.raises(InputError, match="^a metrics file has an empty name"):
+        await FileSource([""]).select(ALL, at=None)
+
+
+@pytest.mark.skipif(not Path("/proc/self/mem").exists(), reason="needs a file that fails to read")
+async def test_a_file_that_fails_in_the_middle() -> None:
+    assert await refused(Path("/proc/self/mem")) == "/proc/self/mem cannot be read: Input/output error"
+
+
+async def test_no_room_for_the_copy_of_a_pipe(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Full(io.BytesIO):
+        def write(self, _: object) -> int:
+            raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("tempfile.TemporaryFile", Full)
+    with pytest.raises(InputError, match=r"^stdin must be copied .* No space left .* TMPDIR"):
+        await FileSource(["-"], stdin=io.BytesIO(TIMED.encode())).select(ALL, at=None)
+
+
+async def test_a_named_pipe_is_waited_for_and_can_be_given_up(path: Path) -> None:
+    os.mkfifo(path)
+    waiting = asyncio.create_task(read(path))
+    await asyncio.sleep(0.2)
+    assert not waiting.done()
+    threading.Thread(target=put, args=(path, TIMED)).start()
+    assert len((await waiting).series) == 4
+    waiting = asyncio.create_task(read(path))
+    await asyncio.sleep(0.2)
+    waiting.cancel()
+    started = time.monotonic()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    await asyncio.get_running_loop().shutdown_default_executor()
+    assert time.monotonic() - started < 5
+
+
+async def test_what_little_unpacks_to_can_be_stopped(path: Path) -> None:
+    put(path, gzip.compress(b"# nothing\n" * 1_000_000))
+    heard = []
+    source = FileSource([path], lambda done, _: heard.append(done))
+    await source.select(ALL, at=None)
+    assert len(heard) > 30  # 10 MB in blocks of 256 KiB

@@ -616,3 +616,34 @@ async def test_unusable_certificate_files(
         await ask("https://127.0.0.1:9", **{**pem, **change})
     assert isinstance(caught.value, GpuwhyError)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("value", [5, None, ["a"], {"b": 1}])
+async def test_a_label_that_is_no_text(value: Any) -> None:
+    odd = {"metric": {"__name__": "up", "job": value}, "values": [[AT, "1"]]}
+    line = await refused(answers(matrix(odd)))
+    assert line.startswith("URL answers with a matrix that is malformed")
+
+
+SECRET = "abcdef0123456789"
+
+
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [
+        (200, f"echo {SECRET}"),
+        (200, f"{'x' * 50} {SECRET}"),  # where the message is cut
+        (200, json.dumps({"status": "error", "error": f"no {SECRET}"})),
+        (200, json.dumps({"status": "error", "error": "x" * 180 + SECRET})),
+        (500, f"{'x' * 110}{SECRET}"),
+        (422, json.dumps({"status": "error", "error": SECRET})),
+    ],
+)
+async def test_what_a_server_repeats_of_a_secret_is_taken_out(status: int, body: str) -> None:
+    line = await refused(answers(body, status=status), bearer_token=SECRET)
+    assert SECRET[:6] not in line
+
+
+async def test_a_host_name_that_no_server_can_have() -> None:
+    with pytest.raises(UsageError, match="is not an address"):
+        PrometheusConfig(f"http://{'a' * 300}:9090")
