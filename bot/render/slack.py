@@ -98,7 +98,8 @@ def context(*texts: str) -> _Json:
 
 def notice(text: str) -> str:
     """Return text for a notification: one paragraph, escaped, not too long."""
-    return mrkdwn.prose(_cut(text)) or "gpuwhy"
+    said = mrkdwn.prose(_cut(text))
+    return said if said.strip() else "gpuwhy"
 
 
 def _mrkdwn(text: str) -> _Json:

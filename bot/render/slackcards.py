@@ -20,6 +20,7 @@ DENY = "job_deny"
 
 _SLACK_USER = re.compile(r"[UW][A-Z0-9]{2,20}", re.ASCII)
 _SHOWN = 200
+_NAME = 80
 _Json = dict[str, Any]
 
 
@@ -93,7 +94,7 @@ def person(actor: Actor) -> str:
     """Return somebody as markup: a Slack user as a mention, anybody else by name."""
     if actor.kind is ActorKind.SLACK and _SLACK_USER.fullmatch(actor.id):
         return f"<@{actor.id}>"
-    return mrkdwn.code(actor.name or actor.id) or "somebody"
+    return mrkdwn.code((actor.name or actor.id)[:_NAME]) or "somebody"
 
 
 def _buttons(job_id: str) -> _Json:

@@ -31,7 +31,7 @@ _ZONE = r"(?:Z|[+-]\d{2}:?\d{2})"
 _ZONES = "UTC|GMT|BST|CES?T|E[SD]T|C[SD]T|M[SD]T|P[SD]T|JST|IST"
 
 _START = r"(?<![\w:./-])"
-_END = r"(?![\w:/-]|\.\d)"
+_END = r"(?![\w:/'-]|\.\d)"
 
 _DATED = re.compile(
     rf"{_START}(?:(?:at|around|about|on|@)\s*)?(?P<day>{_DAY})"

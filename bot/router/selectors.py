@@ -13,14 +13,13 @@ _VALUE = r"(?:\"[^\"\n]*\"|'[^'\n]*'|`[^`\n]*`|[^\s,{}\"'`?!]+)"
 _PAIR = rf"[A-Za-z_]\w{{0,63}}\s?(?:=~|!~|!=|=)\s?{_VALUE}"
 _SELECTOR = re.compile(rf"(?<![^\s(])\{{?\s*{_PAIR}(?:\s*,\s*{_PAIR})*\s*\}}?(?=[\s.,;?!)]|$)", re.ASCII)
 _NAMED = re.compile(
-    r"(?<![\w-])(?:in |on |of |for )?(?:the )?(?P<label>cluster|region|zone|rack|partition|namespace) "
-    r"(?P<value>[A-Za-z0-9][\w.-]{0,62})(?![\w:/-])",
+    r"(?<![\w-])(?:in |on |of |for )?(?:the )?cluster (?P<value>[A-Za-z0-9][\w.-]{0,62})(?![\w:/-])",
     re.IGNORECASE,
 )
 _CODE_LABELS = frozenset({"xid", "sxid", "field", "mask", "throttle"})
 _NO_VALUE = frozenset(
     "is are was were has have ok okay fine status health healthy sick slow broken down in on of for at now"
-    " right today and or the a an wide level where why what how looks seems".split()
+    " right today and or the an doing going looking with like running up wide level where why what how looks seems".split()
 )
 
 
@@ -37,6 +36,8 @@ def _selector(found: re.Match[str]) -> str | None:
 
 
 def _named(found: re.Match[str]) -> str | None:
-    if found["value"].lower() in _NO_VALUE:
+    value, rest = found["value"], found.string[found.end() :].lstrip()
+    # "cluster a" is a name at the end of a phrase, and an article before a word.
+    if value.lower() in _NO_VALUE or (value.lower() == "a" and rest[:1].isalnum()):
         return None
-    return f"{found['label'].lower()}={found['value']}" if found["label"].lower() == "cluster" else None
+    return f"cluster={value}"

@@ -9,13 +9,16 @@ from bot.request import Json
 from bot.router import codes, moments, targets
 from bot.router.clauses import Clause, clauses
 from bot.router.intents import RULES
-from bot.router.intents.manner import forbids, withdraws
+from bot.router.intents.manner import forbids, thanks, withdraws
 from bot.router.selectors import mark_selectors
 from bot.router.spans import Marked
-from bot.router.vocabulary import POLITE
+from bot.router.vocabulary import KNOWN, POLITE
 
 # Nobody asks in more letters than this; longer prose is a report.
 _LONGEST = 600
+_SHOUTED_WORDS = 3
+_PHRASES = ((re.compile(r"\bnsight[ -]?systems?\b", re.IGNORECASE), "nsys"),
+            (re.compile(r"\bnsight[ -]?compute\b", re.IGNORECASE), "ncu"))
 _QUOTATION = re.compile(r"\"([^\"\n]*)\"|(?<!\w)'([^'\n]{0,200})'(?!\w)")
 _DECODE = re.compile(
     r"(?:(?:please|pls|hey|hi|gpuwhy|can you|could you)\W+)*decode:?\s+`?"
@@ -40,7 +43,7 @@ def read_sentence(prose: str) -> Said | None:
     """
     if len(prose) > _LONGEST:
         return None
-    marked = mark_all(prose)
+    marked = mark_all(_calm(prose))
     said = clauses(marked)
     if any(withdraws(clause) for clause in said):
         return None
@@ -56,8 +59,18 @@ def read_sentence(prose: str) -> Said | None:
     return None if times is None else Said(chosen.command, {**chosen.args, **times})
 
 
+def _calm(prose: str) -> str:
+    """Return shouted prose in lower case; a name alone in capitals is left as it is."""
+    if not prose.isupper():
+        return prose
+    words = re.findall(r"[a-z]{2,}", prose.lower())
+    return prose.lower() if sum(word in KNOWN for word in words) >= _SHOUTED_WORDS else prose
+
+
 def mark_all(prose: str) -> Marked:
     """Return prose with everything marked that it names."""
+    for phrase, word in _PHRASES:
+        prose = phrase.sub(word, prose)
     marked = Marked(prose)
     mark_selectors(marked)
     marked.text = _QUOTATION.sub(_unquoted, marked.text)
@@ -78,7 +91,7 @@ def _unquoted(found: re.Match[str]) -> str:
 
 
 def _asked(clause: Clause) -> Said | None:
-    if forbids(clause):
+    if forbids(clause) or thanks(clause):
         return None
     for command, rule in RULES:
         args = rule(clause)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 _ANGLED = re.compile(r"<([@#!]?)([^<>|\n]{1,3000})(?:\|([^<>\n]{0,3000}))?>")
 _ENTITY = re.compile(r"&(amp|lt|gt);")
 _ENTITIES = {"amp": "&", "lt": "<", "gt": ">"}
-_FENCE = re.compile(r"```[^\S\n]*\n?(.*?)(?:```|\Z)", re.DOTALL)
+_FENCE = re.compile(r"```(?:[^\S\n]*\n)?(.*?)(?:```|\Z)", re.DOTALL)
 _QUOTED_LINE = re.compile(r"^(?:&gt;|>)(?:&gt;|>)*[ \t]?(.*)$", re.MULTILINE)
 _QUOTED_REST = re.compile(r"^(?:&gt;){3}(.*)\Z", re.MULTILINE | re.DOTALL)
 

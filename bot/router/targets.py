@@ -120,12 +120,11 @@ def mark_spoken(marked: Marked) -> None:
 
 def mark_hosts(marked: Marked) -> None:
     """Mark what is left: hosts by their looks, the fleet, a GPU without a host."""
-    shouted = marked.text.isupper()
     marked.find("TARGET", _FLEET, lambda _: "fleet")
     marked.find("TARGET", _MACHINE_NAMED, _machine)
     marked.find("TARGET", _CODED, lambda f: _whole(f["host"]) if _may_be_host(f["host"]) else None)
     marked.find("TARGET", _GPU_ALONE, lambda found: f"gpu {_index(found)}")
-    marked.find("TARGET", _BARE, lambda f: _whole(f["host"]) if _looks_like_host(f["host"], shouted) else None)
+    marked.find("TARGET", _BARE, lambda f: _whole(f["host"]) if _looks_like_host(f["host"]) else None)
 
 
 def shortest(target: Target) -> str:
@@ -175,7 +174,7 @@ def _pod(found: re.Match[str]) -> str | None:
 
 def _gpu_of(found: re.Match[str], *, any_word: bool) -> str | None:
     host = _numbered(found["host"])
-    fits = _may_be_host(host) if any_word or found["machine"] else _looks_like_host(host, shouted=False)
+    fits = _may_be_host(host) if any_word or found["machine"] else _looks_like_host(host)
     return _whole(f"{host}:{_index(found)}") if fits else None
 
 
@@ -193,7 +192,7 @@ def _may_be_host(word: str) -> bool:
     return word.lower() not in _NO_HOST and not re.fullmatch(r"gpus?\d*", word, re.IGNORECASE)
 
 
-def _looks_like_host(word: str, shouted: bool) -> bool:
+def _looks_like_host(word: str) -> bool:
     name = word.rpartition("::")[2]
     if re.fullmatch(_IP, name):
         return all(int(part) < 256 for part in name.split("."))
@@ -202,6 +201,6 @@ def _looks_like_host(word: str, shouted: bool) -> bool:
     first = re.split(r"[\d._-]", name)[0]
     if _STEMS.fullmatch(first):
         return not re.fullmatch(r"gpus?-?\d*", name, re.IGNORECASE)
-    if _TICKET.fullmatch(name) and not shouted:
+    if _TICKET.fullmatch(name):
         return False
     return not _MODEL.fullmatch(name) and not _OTHER.fullmatch(name)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from rapidfuzz import process
 from rapidfuzz.distance import OSA
 
 
@@ -34,7 +35,7 @@ FILLER = POLITE | _words(
     " quickly fast briefly maybe perhaps possibly probably actually exactly specifically super extremely"
     " something anything everything nothing somebody someone anyone anybody up out over between during"
     " run runs running use uses using make makes made keep keeps take takes taking come comes coming"
-    " find idea reason cause causes causing point exact current please not no never t s re ve d ll m"
+    " find list idea reason cause causes causing point exact current please not no never t s re ve d ll m"
     " possible able long while since way thing things there's more most less few many ago live guys"
     " user users customer customers people team colleague prod production staging environment"
 )
@@ -96,15 +97,15 @@ SEVERITY = _words(
 # Somebody has dealt with it, or speaks of what is not the case.
 SETTLED = _words(
     "fixed solved resolved replaced rebooted repaired restarted recovered swapped drained cordoned rma"
-    " because if unless until once said told asked wrote mentioned claimed reported decommissioned"
-    " tomorrow later"
+    " because if unless until once decommissioned tomorrow later"
 )
-
+# What follows is somebody else's.
+REPORTED = _words("said told asked wrote mentioned claimed reported answered replied")
 # What may stand in any question without changing what it asks.
 COMMON = FILLER | COMPLAINT | HEALTH | SUBJECT | LOOK | DEFINE
 
 PROFILERS = {
-    "nsys": "nsys", "nsight": "nsys", "nsightsystems": "nsys", "ncu": "ncu", "pyspy": "py-spy",
+    "nsys": "nsys", "nsight": "nsys", "nsight-systems": "nsys", "nsight-compute": "ncu", "ncu": "ncu", "pyspy": "py-spy",
     "py-spy": "py-spy", "rocprof": "rocprofv3", "rocprofv3": "rocprofv3", "kineto": "torch",
 }  # fmt: skip
 
@@ -128,43 +129,35 @@ CONTRACTIONS = {
     "wanna": "want to", "gonna": "going to", "nvm": "never mind", "nevermind": "never mind",
 }  # fmt: skip
 
-# Words worth guessing when they are mistyped, and words near them that are meant as they stand.
-_GUESSED = _words(
-    "why what wrong slow slower slowly check broken sick healthy health throttling throttled throttle stuck"
-    " status anything everything something happening happened happens diagnose please performance problem"
-    " problems issue issues degraded temperature investigate troubleshoot hanging running training memory"
-    " sweep fleet cluster nodes gpus decode meaning explain capture profile trace help looking"
-    " currently overheating unhealthy utilization nothing"
-)
+# Words near those of the lists that are meant as they stand.
 _MEANT = _words(
-    "snow flow blow glow slot show shows who way buy stick sink pick kick trace race place sleep sweet hello"
-    " heal wealth wealthy treble chuck cheek track crack trick thing think brother profits profiles"
-    " captured profiled traced captures traces recorded recording profiler profiling fleets"
-    " tracing capturing memo gums mean means helped helps helping decoder coder explained sweeps swept"
-    " sweeping codes node code made mode nods modes health heath"
+    "snow flow blow glow slot shows way buy stick sink pick kick race place sleep sweet heal wealth wealthy"
+    " treble chuck cheek track crack trick brother profits profiles captured profiled traced captures traces"
+    " recorded recorder profiler tracing capturing memo helped helper codes coder decoder sweeps swept mode"
+    " modes stock light sound words store score mouse house place plate state skate prices price paper"
 )
 KNOWN = (
-    FILLER | COMPLAINT | HEALTH | SUBJECT | LOOK | FLEET | SWEEP | CAPTURE | TAKE | RECORDING | DEFINE
-    | SEVERITY | SETTLED | _MEANT | frozenset(PROFILERS) | frozenset(CONTRACTIONS)
+    COMMON | FLEET | SWEEP | CAPTURE | TAKE | RECORDING | SEVERITY | SETTLED | REPORTED | _MEANT
+    | frozenset(PROFILERS) | frozenset(CONTRACTIONS)
 )  # fmt: skip
+_GUESSED = sorted(
+    COMMON | FLEET | SWEEP | CAPTURE | RECORDING | SEVERITY | frozenset({"nsys"}), key=lambda w: (len(w), w)
+)
+_LONG, _VERY_LONG = 5, 8
 
 
 @lru_cache(maxsize=4096)
 def meant(word: str) -> str:
     """Return what a word was meant to be: itself if it is known or like no other.
 
-    One slip is forgiven (a letter too many, too few, wrong, or two swapped), two in long words;
-    in words of three letters only a swap.
+    In a short word two letters may be swapped, in longer ones one is too many, too few or wrong, in
+    long ones two are.
     """
     if word in KNOWN or not word.isalpha() or not 3 <= len(word) <= 20:
         return word
-    if len(word) == 3:
-        close = [known for known in _GUESSED if sorted(known) == sorted(word)]
-    else:
-        allowed = 1 if len(word) < 8 else 2
-        close = [
-            known
-            for known in _GUESSED
-            if len(known) > 3 and OSA.distance(word, known, score_cutoff=allowed) <= allowed
-        ]
-    return min(close, key=lambda known: (OSA.distance(word, known), known)) if close else word
+    if len(word) < _LONG:
+        swapped = [known for known in _GUESSED if sorted(known) == sorted(word)]
+        return next((known for known in swapped if OSA.distance(word, known) == 1), word)
+    slips = 1 if len(word) < _VERY_LONG else 2
+    found = process.extractOne(word, _GUESSED, scorer=OSA.distance, score_cutoff=slips)
+    return found[0] if found and len(found[0]) >= _LONG - 1 else word

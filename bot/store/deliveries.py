@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import Row, exists, or_, select, update
+from sqlalchemy import Row, exists, func, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.store.database import Database
@@ -69,18 +69,14 @@ class Deliveries(Database):
             StoreError: the database cannot be used.
         """
         unsent = one_of(deliveries.c.state, UNSENT)
-        earlier = deliveries.alias("earlier")
+        heads = select(func.min(deliveries.c.seq)).where(unsent).group_by(deliveries.c.channel)
         next_one = (
             select(deliveries.c.seq)
             .where(
-                unsent,
+                deliveries.c.seq.in_(heads),
+                unsent,  # again, for a row that changes while we wait for it
                 deliveries.c.not_before <= now,
                 deliveries.c.claimed_until <= now,
-                ~exists().where(
-                    earlier.c.channel == deliveries.c.channel,
-                    earlier.c.seq < deliveries.c.seq,
-                    one_of(earlier.c.state, UNSENT),
-                ),
                 ~exists().where(
                     channels.c.channel == deliveries.c.channel,
                     channels.c.last_sent_at > now - pace_s,
@@ -186,7 +182,7 @@ class Deliveries(Database):
         }
         if uncertain:
             values["uncertain"] = True
-        return await self._settle(delivery_id, sender, values)
+        return await self._change_delivery(delivery_id, sender, values)
 
     async def kill_delivery(self, delivery_id: str, sender: str, *, error: str) -> bool:
         """Give a delivery up; its channel goes on with the next. Else as `retry_delivery`.
@@ -195,7 +191,7 @@ class Deliveries(Database):
             StoreError: the database cannot be used.
         """
         values = {"state": DeliveryState.DEAD, "claimed_until": 0.0, "error": error}
-        return await self._settle(delivery_id, sender, values)
+        return await self._change_delivery(delivery_id, sender, values)
 
     async def deliveries_of(self, question_id: str) -> tuple[Delivery, ...]:
         """Return the deliveries of a question, in order.
@@ -207,7 +203,9 @@ class Deliveries(Database):
         rows = await self._rows(query.order_by(deliveries.c.seq))
         return tuple(_delivery(row) for row in rows)
 
-    async def _settle(self, delivery_id: str, sender: str, values: Mapping[str, Any]) -> bool:
+    async def _change_delivery(
+        self, delivery_id: str, sender: str, values: Mapping[str, Any]
+    ) -> bool:
         statement = (
             update(deliveries)
             .where(

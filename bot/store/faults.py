@@ -13,7 +13,11 @@ _Fault = tuple[str, str, str]  # code, what is the matter, what to do
 _SILENT = ("store_unreachable", "does not answer in time", "see whether it is overloaded")
 _GONE = ("store_unreachable", "cannot be reached", "see whether it runs, and check the address")
 _LOST = ("store_unreachable", "went away", "see whether it runs")
-_NO_FILE = ("store_unreachable", "cannot be opened", "see whether the file is there")
+_NO_FILE = (
+    "store_unreachable",
+    "cannot be opened",
+    "see whether it is there, and who may use its folder",
+)
 _NO_NAME = ("store_unreachable", "does not exist", "create it")
 _IO = ("store_unreachable", "cannot be read or written", "see whether its disk is well")
 _LOCKED = ("store_locked", "is locked by another program", "see what else uses it")

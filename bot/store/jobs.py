@@ -78,7 +78,7 @@ class Jobs(Database):
                 decided_at=now,
             )
         )
-        return await self._settle(decide, deliveries, now=now)
+        return await self._change_job(decide, deliveries, now=now)
 
     async def expire_jobs(self, *, now: float) -> tuple[Job, ...]:
         """Close the plans on which nobody decided in time, and return them.
@@ -130,7 +130,7 @@ class Jobs(Database):
         Raises:
             StoreError: the database cannot be used.
         """
-        return await self._settle(_held(job_id, worker, {"claimed_until": now + lease_s}))
+        return await self._change_job(_held(job_id, worker, {"claimed_until": now + lease_s}))
 
     async def append_journal(
         self, job_id: str, worker: str, *, step: str, detail: JsonObject, now: float
@@ -197,7 +197,7 @@ class Jobs(Database):
             "result": result,
             "finished_at": now,
         }
-        return await self._settle(_held(job_id, worker, values), deliveries, now=now)
+        return await self._change_job(_held(job_id, worker, values), deliveries, now=now)
 
     async def get_job(self, job_id: str) -> Job | None:
         """Return a job, or None if there is no such.
@@ -217,7 +217,7 @@ class Jobs(Database):
         rows = await self._rows(query.order_by(job_journal.c.seq))
         return tuple(JournalEntry(**row._mapping) for row in rows)  # noqa: SLF001
 
-    async def _settle(
+    async def _change_job(
         self, change: Update, deliveries: Sequence[NewDelivery] = (), *, now: float = 0.0
     ) -> bool:
         """Change one job; queue deliveries if it was changed; return whether it was."""

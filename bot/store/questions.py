@@ -110,7 +110,7 @@ class Questions(Database):
         Raises:
             StoreError: the database cannot be used.
         """
-        return await self._change(question_id, worker, {"claimed_until": now + lease_s})
+        return await self._change_question(question_id, worker, {"claimed_until": now + lease_s})
 
     async def release_question(self, question_id: str, worker: str) -> bool:
         """Give a question back, so that another worker can take it at once.
@@ -119,7 +119,7 @@ class Questions(Database):
             StoreError: the database cannot be used.
         """
         values = {"state": QuestionState.RECEIVED, "claimed_until": 0.0}
-        return await self._change(question_id, worker, values)
+        return await self._change_question(question_id, worker, values)
 
     async def finish_question(
         self,
@@ -147,7 +147,7 @@ class Questions(Database):
             "verdict": verdict,
             "cause": cause,
         }
-        return await self._change(question_id, worker, values, deliveries, now=now)
+        return await self._change_question(question_id, worker, values, deliveries, now=now)
 
     async def fail_question(
         self,
@@ -164,7 +164,7 @@ class Questions(Database):
             StoreError: the database cannot be used.
         """
         values = {"state": QuestionState.FAILED, "answered_at": now, "error": error}
-        return await self._change(question_id, worker, values, deliveries, now=now)
+        return await self._change_question(question_id, worker, values, deliveries, now=now)
 
     async def get_question(self, question_id: str) -> Question | None:
         """Return a question, or None if there is no such.
@@ -189,7 +189,7 @@ class Questions(Database):
         query = query.order_by(questions.c.created_at.desc(), questions.c.id.desc()).limit(limit)
         return tuple(_question(row) for row in await self._rows(query))
 
-    async def _change(
+    async def _change_question(
         self,
         question_id: str,
         worker: str,

@@ -25,12 +25,13 @@ class Store(Questions, Deliveries, Jobs, Audits):
         Raises:
             StoreError: the database cannot be used.
         """
-        asked = select(func.count(), func.min(questions.c.created_at)).where(
+        waiting = func.count().label("waiting")
+        asked = select(waiting, func.min(questions.c.created_at).label("oldest")).where(
             one_of(questions.c.state, OPEN_QUESTIONS)
         )
-        queued = select(func.count(), func.min(deliveries.c.created_at)).where(
+        queued = select(waiting, func.min(deliveries.c.created_at).label("oldest")).where(
             one_of(deliveries.c.state, UNSENT)
         )
-        ((open_questions, oldest_question),) = await self._rows(asked)
-        ((unsent, oldest_delivery),) = await self._rows(queued)
-        return Backlog(open_questions, unsent, oldest_question, oldest_delivery)
+        (to_answer,) = await self._rows(asked)
+        (to_send,) = await self._rows(queued)
+        return Backlog(to_answer.waiting, to_send.waiting, to_answer.oldest, to_send.oldest)

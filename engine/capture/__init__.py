@@ -5,7 +5,7 @@ happens; whatever goes wrong, what was begun is undone. Nothing here knows who a
 """
 
 from engine.capture.errors import CaptureError, UnreachableError
-from engine.capture.executors import executor_for
+from engine.capture.executors import LocalExecutor, SshExecutor, executor_for
 from engine.capture.plan import (
     CapturePlan,
     CaptureRequest,
@@ -31,7 +31,9 @@ __all__ = [
     "Entry",
     "Executor",
     "Journal",
+    "LocalExecutor",
     "Phase",
+    "SshExecutor",
     "SshSettings",
     "UnreachableError",
     "Via",

@@ -212,5 +212,5 @@ def test_a_folder_that_may_not_be_entered_holds_no_configuration(monkeypatch):
 
     monkeypatch.setattr(Path, "is_file", forbidden)
     assert config.find_file(None, {}) is None
-    with pytest.raises(UsageError, match="^configuration file x.yaml: Permission denied; check"):
+    with pytest.raises(UsageError, match=r"^configuration file x\.yaml: Permission denied; check"):
         config.find_file(None, {"GPUWHY_CONFIG": "x.yaml"})

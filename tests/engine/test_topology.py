@@ -62,7 +62,20 @@ def test_every_form_of_the_grammar(text, kind, fields):
 
 
 @pytest.mark.parametrize(
-    "text", ["", "   ", "pod/ml", "job/", "node 3!", "x" * 600, "::node-3", "svc/", "node-3:\uff15", "node-\u0663", "gpu \u0665 on node-3"]
+    "text",
+    [
+        "",
+        "   ",
+        "pod/ml",
+        "job/",
+        "node 3!",
+        "x" * 600,
+        "::node-3",
+        "svc/",
+        "node-3:\uff15",
+        "node-\u0663",
+        "gpu \u0665 on node-3",
+    ],
 )
 def test_what_is_no_target_is_refused_in_one_line(text):
     with pytest.raises(UsageError) as error:

@@ -26,7 +26,7 @@ FORM = "application/x-www-form-urlencoded"
 class RecordingService:
     """Remembers what came in; a key that was seen before is a duplicate."""
 
-    ticket: Ticket = Ticket(Outcome.ACCEPTED, "q1")
+    ticket: Ticket = field(default_factory=lambda: Ticket(Outcome.ACCEPTED, "q1"))
     error: Exception | None = None
     inbounds: list[Inbound] = field(default_factory=list)
     decisions: list[tuple[str, Actor, bool]] = field(default_factory=list)

@@ -28,6 +28,7 @@ _WITHDRAWS = re.compile(
     r"\b(?:never mind|forget (?:it|that|about)|ignore (?:that|this|me|my|it)|scratch that|cancel that"
     r"|wrong (?:channel|thread|window|person)|false alarm|not you)\b"
 )
+_THANKS = re.compile(r"(?:\w+ )?(?:thanks|thank you|thank|thx|cheers|kudos|props) (?:a lot |so much )?(?:for|to)\b")
 _HANDS_ON = re.compile(
     r"\b(?:reboot|restart|drain|cordon|uncordon|reset|kill|fix|repair|replace|move|delete|remove|add"
     r"|install|reinstall|upgrade|update|buy|order|book|reserve|allocate|ssh|login|log|connect|access|mount"
@@ -83,6 +84,11 @@ def forbids(clause: Clause) -> bool:
     if found[0].startswith(_STOPS) and first_token(clause) not in _QUESTION_WORDS:
         return True
     return first_token(clause) not in _QUESTION_WORDS and bool(_ORDERS & set(found["rest"].split()))
+
+
+def thanks(clause: Clause) -> bool:
+    """Return whether a clause thanks for something that was done."""
+    return bool(_THANKS.match(clause.shape))
 
 
 def withdraws(clause: Clause) -> bool:

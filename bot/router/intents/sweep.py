@@ -17,7 +17,7 @@ _HEALTHY = v.HEALTH - {"well", "good", "great", "going", "doing", "up", "perform
 _HOW = re.compile(r"\bhow (?:is|are)\b")
 _REPORT = frozenset({"status", "health", "state", "condition"})
 _BROKEN = re.compile(
-    r"(?:what|which|any|who) (?:is |are |other |new )*(?:broken|sick|down|degraded|slow|unhealthy|failing|failed"
+    r"(?:what|which|any|who) (?:is |are |was |were |other |new )*(?:broken|sick|down|degraded|slow|unhealthy|failing|failed"
     r"|throttling|throttled|red|dead|overheating|problems?|issues?|errors?|faults?|stragglers?)\b"
 )
 

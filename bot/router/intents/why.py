@@ -22,6 +22,9 @@ _ASKS_WHY = re.compile(
 _ASKS_HOW = re.compile(
     r"\b(?:how (?:is|are|about|healthy|bad|slow|hot)|what about|status|state|health)\b"
 )
+_WHY = re.compile(r"\b(?:why|how come|what makes)\b")
+# Who, where and when are other questions; a selector is the fleet's; a code may be what is meant.
+_ASKS_ELSE = re.compile(r"^(?:\w+ )?(?:who|whose|where|when)\b|SELECTOR|\bwhat (?:is|does|are) (?:\w+ )?CODE")
 # How many unknown words a question may hold: (about a mere host, about a GPU, pod or job).
 _LOOSE, _CLOSE, _COMPLAINT = (0, 6), (0, 1), (0, 2)
 
@@ -29,7 +32,9 @@ _LOOSE, _CLOSE, _COMPLAINT = (0, 6), (0, 1), (0, 2)
 def why(clause: Clause) -> dict[str, Json] | None:
     """Return the target that a clause asks about or complains of."""
     target = one_target(clause)
-    if target is None or speaks_of_others(clause) or "SELECTOR" in clause.tokens:
+    if target is None or speaks_of_others(clause) or _ASKS_ELSE.search(clause.shape):
+        return None
+    if target == "fleet" and not _WHY.search(clause.shape):
         return None
     return {"target": target} if _fits(clause, sure=not is_host(target)) else None
 
@@ -37,7 +42,10 @@ def why(clause: Clause) -> dict[str, Json] | None:
 def _fits(clause: Clause, *, sure: bool) -> bool:
     words = set(clause.words)
     odd = unknown(clause, v.COMMON | v.SETTLED)
-    complains = bool(v.COMPLAINT & words) or bool({"CODE", "REASON"} & set(clause.tokens))
+    unwell = "not" in words and bool(v.HEALTH & words) and not v.COMPLAINT & words
+    complains = unwell or bool(v.COMPLAINT & words) or bool({"CODE", "REASON"} & set(clause.tokens))
+    if v.REPORTED & words:
+        return False
     if _ASKS_WHY.search(clause.shape):
         return odd <= _LOOSE[sure] + (complains and not sure)
     if v.SETTLED & words:
@@ -51,7 +59,7 @@ def _fits(clause: Clause, *, sure: bool) -> bool:
     if v.LOOK & words:
         return odd <= _CLOSE[sure]
     if complains:
-        return odd <= _COMPLAINT[sure] and not _denies(words)
+        return odd <= _COMPLAINT[sure] and (unwell or not _denies(words))
     named_only = not speaks or bool(_ASKS_HOW.search(clause.shape))
     return named_only and odd == 0 and not states(clause)
 

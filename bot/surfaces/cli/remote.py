@@ -145,11 +145,11 @@ def _stranger(base: str, response: requests.Response) -> SourceError:
 def _unreached(base: str, problem: requests.RequestException) -> SourceError:
     match problem:
         case requests.exceptions.SSLError():
-            said, hint = "its certificate is not trusted", "set REQUESTS_CA_BUNDLE"
+            said, hint = "has a certificate that is not trusted", "set REQUESTS_CA_BUNDLE"
         case requests.Timeout():
             said, hint = "does not answer in time", "ask about less at once, or try again"
         case requests.exceptions.InvalidURL():
             return SourceError(f"{base} is no address", hint="check --server", code="server")
         case _:
             said, hint = "cannot be reached", "check that gpuwhy serve runs there, and the network"
-    return SourceError(f"{base}: {said}", hint=hint, code="server_unreachable")
+    return SourceError(f"{base} {said}", hint=hint, code="server_unreachable")

@@ -45,6 +45,7 @@ def command(*, check: bool, source: options.SourceOptions, common: options.Commo
     from bot.slackconnection import connect  # noqa: PLC0415
 
     logging.basicConfig(format="%(levelname)s %(name)s: %(message)s", level=logging.INFO)
+    logging.getLogger("alembic").setLevel(logging.WARNING)
     return serve(settings, readings, connect, lambda said: click.echo(said, err=True))
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from engine.capture.errors import CaptureError
 from engine.capture.ports import Completed
 
-_WATCH_S = 0.2
+_WATCH_S = 0.05
 
 Run = Callable[[int], Coroutine[Any, Any, Completed]]
 
@@ -57,7 +57,7 @@ async def receive(run: Run, destination: Path, *, host: str, max_bytes: int) -> 
 
 def too_large(host: str, max_bytes: int) -> CaptureError:
     """Return the error for a trace that is larger than allowed."""
-    said = f"the trace on {host} is larger than {max_bytes / 1e6:.0f} MB and was thrown away"
+    said = f"the trace on {host} is larger than {max_bytes / 1e6:.4g} MB and was thrown away"
     return CaptureError(said, hint="record for a shorter time, or allow larger files")
 
 

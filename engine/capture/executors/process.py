@@ -16,6 +16,8 @@ NOT_RUNNABLE = 126
 _KEPT_BYTES = 65536
 # A grandchild may hold the pipes open after the process itself has ended.
 _PIPE_GRACE_S = 1.0
+# A killed process ends at once, unless the kernel is busy for it (a slow disk).
+_KILL_GRACE_S = 10.0
 
 
 class _Watcher(asyncio.SubprocessProtocol):
@@ -72,14 +74,14 @@ async def run(argv: Sequence[str], *, timeout_s: float, output: int | None = Non
         return Completed(NOT_RUNNABLE, "", f"{argv[0]}: {error.strerror}")
     try:
         async with asyncio.timeout(timeout_s):
-            await watcher.exited
+            # Not awaited by itself: the time-out would cancel it, and the end would go unseen.
+            await asyncio.wait({watcher.exited})
         await asyncio.wait({watcher.closed}, timeout=_PIPE_GRACE_S)
     finally:
         if transport.get_returncode() is None:
             with suppress(ProcessLookupError):
                 os.killpg(transport.get_pid(), signal.SIGKILL)
-            # Reaps it; SIGKILL does not wait for anything that we could bound.
-            await asyncio.wait({watcher.exited}, timeout=_PIPE_GRACE_S)
+            await asyncio.wait({watcher.exited}, timeout=_KILL_GRACE_S)
         transport.close()
     out, err = (bytes(watcher.kept[fd]).decode(errors="replace") for fd in (1, 2))
     return Completed(cast("int", transport.get_returncode()), out, err)

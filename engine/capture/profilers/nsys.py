@@ -166,18 +166,22 @@ def _steps(
 async def _report(plan: CapturePlan, steps: Steps) -> tuple[int, str]:
     """Return size (bytes) and kind of the file to bring; the raw stream is imported if possible."""
     sizes = await _written(plan, steps)
+    kind = REPORT
     if REPORT not in sizes:
         imported = await steps.do("import", lambda ended: _imported(plan, ended))
-        if imported.status != 0:
+        if imported.status == 0:
+            sizes = await _written(plan, steps)
+        else:
+            kind = RAW
             steps.log.append(
                 "the raw stream was kept: QdstrmImporter is not on the target; "
                 "Nsight Systems of the same version opens it"
             )
-            return sizes[RAW], RAW
-        sizes = await _written(plan, steps)
-    if REPORT not in sizes:
+    if not sizes.get(kind):
         raise CaptureError(f"QdstrmImporter on {plan.host} left no report")
-    return sizes[REPORT], REPORT
+    if sizes[kind] > plan.max_file_bytes:
+        raise too_large(plan.host, plan.max_file_bytes)
+    return sizes[kind], kind
 
 
 async def _written(plan: CapturePlan, steps: Steps) -> Mapping[str, int]:
@@ -185,8 +189,6 @@ async def _written(plan: CapturePlan, steps: Steps) -> Mapping[str, int]:
     for _ in range(_POLLS):
         measured = await steps.do("measure", lambda _: None)
         sizes = {PurePosixPath(path).suffix: int(n) for n, path in _SIZE.findall(measured.out)}
-        if any(size > plan.max_file_bytes for size in sizes.values()):
-            raise too_large(plan.host, plan.max_file_bytes)
         if any(sizes.values()):
             return sizes
         # The program ended meanwhile, and its trace is still being written out.

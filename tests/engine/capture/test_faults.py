@@ -180,7 +180,7 @@ async def test_a_full_disk_on_the_target(pretended, pretending, journal, tmp_pat
 async def test_a_full_disk_here(pretended, pretending, journal, tmp_path, monkeypatch):
     plan = await made(pretending)
     monkeypatch.setattr(files, "_create", lambda _: os.open("/dev/full", os.O_WRONLY))
-    with pytest.raises(CaptureError, match="node-3 did not come over: .*No space left on device"):
+    with pytest.raises(CaptureError, match=r"node-3 did not come over: .*No space left on device"):
         await capture.run(plan, capture.reach(plan, pretending), journal)
     assert left_over(pretended, pretending, tmp_path) == ("Launched", [])
 
@@ -196,7 +196,8 @@ async def test_a_trace_that_is_too_large(pretended, pretending, journal, tmp_pat
 
 async def test_a_target_that_sends_more_than_it_said(pretended, pretending, journal, tmp_path):
     plan = await made(pretending)
-    endless = replace(plan.step("fetch"), argv=("cat", "/dev/zero"))
+    script = "head -c 2000000 /dev/zero; sleep 60"
+    endless = replace(plan.step("fetch"), argv=("sh", "-c", script))
     plan = replace(plan, steps=tuple(endless if s.id == "fetch" else s for s in plan.steps))
     with pytest.raises(CaptureError, match="larger than 1 MB and was thrown away"):
         await capture.run(plan, capture.reach(plan, pretending), journal)

@@ -275,7 +275,8 @@ async def test_a_busy_service_says_so_to_whoever_used_the_command(app, service):
 
 @both
 @pytest.mark.parametrize(
-    "payload", [mention(), direct(), command(), message_shortcut({"ts": "1"}), click("job_deny", "j")]
+    "payload",
+    [mention(), direct(), command(), message_shortcut({"ts": "1"}), click("job_deny", "j")],
 )
 async def test_an_error_is_not_acknowledged_and_tells_no_secret(
     app, service, transport, payload, caplog

@@ -142,7 +142,7 @@ async def test_over_http_nonsense_is_refused_before_it_is_parsed(server, service
     assert service.calls == 0
 
 
-@pytest.mark.parametrize("body", ["{", "[" * 100_000])
+@pytest.mark.parametrize("body", ["{", "[" * 100_000, "[]", '"x"', "7"])
 async def test_over_http_signed_nonsense_is_unreadable(server, service, body):
     assert (await post(server, body, signed(body)))[0] == 400
     assert service.calls == 0
@@ -159,9 +159,7 @@ async def test_over_http_signed_nonsense_is_unreadable(server, service, body):
     ],
 )
 def test_secrets_are_redacted(secret):
-    assert redacted(f"failed ({secret}); again") == "failed ([secret]); again".replace(
-        "([secret]);", "([secret]" if secret.startswith("http") else "([secret]);"
-    ) or secret not in redacted(f"failed ({secret}); again")
+    assert redacted(f"failed: {secret} again") == "failed: [secret] again"
 
 
 def test_a_socket_ticket_is_redacted():
