@@ -21,6 +21,7 @@ _AT_ONCE = 16
 _SOON_S = 0.2
 _IDLE_S = 1.0
 _BUSY_FOR_S = 5.0
+_BACKOFF_S = 1.0
 _LONGEST_BACKOFF_S = 15.0
 _GIVE_UP_AFTER_S = 86400.0
 
@@ -45,6 +46,7 @@ class Sender:
         lease_s: how long a delivery stays with a sender that gives no sign of life (s); longer
             than any call of the messenger takes.
         pace_s: shortest time between two messages of a channel (s).
+        backoff_s: wait after a failure, doubled after each further one (s).
     """
 
     def __init__(
@@ -57,6 +59,7 @@ class Sender:
         telemetry: Telemetry,
         lease_s: float = 60.0,
         pace_s: float = PACE_S,
+        backoff_s: float = _BACKOFF_S,
     ) -> None:
         self._store = store
         self._postman = Postman(messenger, store, clocks.now)
@@ -65,6 +68,7 @@ class Sender:
         self._telemetry = telemetry
         self._lease_s = lease_s
         self._pace_s = pace_s
+        self._backoff_s = backoff_s
         self._wake = asyncio.Event()
         self._running: set[asyncio.Task[None]] = set()
         self._stopping = False
@@ -175,7 +179,7 @@ class Sender:
     async def _again(self, delivery: Delivery, error: str, *, uncertain: bool) -> str:
         if self._clocks.now() - delivery.created_at > _GIVE_UP_AFTER_S:
             return await self._give_up(delivery, error)
-        wait_s = min(_LONGEST_BACKOFF_S, 0.5 * 2 ** min(delivery.attempts, 8))
+        wait_s = min(_LONGEST_BACKOFF_S, self._backoff_s * 2 ** min(delivery.attempts - 1, 8))
         return await self._later(delivery, wait_s, error, uncertain=uncertain)
 
     async def _later(

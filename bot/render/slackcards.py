@@ -40,13 +40,9 @@ def progress(asker: Actor, question: str, state: str = "looking") -> _Json:
     shown = " ".join(question.split())
     shown = shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}…"
     asked = f"{person(asker)} asks {mrkdwn.code(shown)}" if shown else person(asker)
-    said = f"{mrkdwn.prose(state)} …"
-    return sendable(
-        {
-            "text": slack.notice(f"{state} …"),
-            "blocks": [slack.section(f"\u23f3 {said}"), slack.context(asked)],
-        }
-    )
+    said = slack.notice(f"{state} …")
+    blocks = [slack.section(f"\u23f3 {said}"), slack.context(asked)]
+    return sendable({"text": said, "blocks": blocks})
 
 
 def plan(
@@ -82,7 +78,7 @@ def decided(answer: Answer, by: Actor | None, outcome: str, *, at: float) -> tup
     """
     first, *more = slack.render(answer)
     who = f" by {person(by)}" if by is not None else ""
-    said = slack.section(f"*{mrkdwn.escape(outcome)}*{who} at {utc(at)}")
+    said = slack.section(f"{mrkdwn.strong(outcome[:_NAME])}{who} at {utc(at)}")
     payloads = [
         {"text": slack.notice(f"{outcome} at {utc(at)}"), "blocks": [*first.blocks, said]},
         *(message.payload() for message in more),

@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from bot.router.spans import Mark, Marked
 from bot.router.vocabulary import CONTRACTIONS, meant
 
-_TOKEN = re.compile(r"[A-Za-z][A-Za-z]*(?:['-][A-Za-z]+)*|\d[\w.%]*|[\ue000-\uf8ff]|[?!.,;:\n]|[^\s\w]|\w+")
+_TOKEN = re.compile(
+    r"[A-Za-z][A-Za-z]*(?:['-][A-Za-z]+)*|\d[\w.%]*|[\ue000-\uf8ff]|[?!.,;:\n]|[^\s\w]|\w+"
+)
 _ENDS = frozenset("?!.;\n")
 # Marks that a clause may carry without being about them.
 _TIMES = frozenset({"AT", "WINDOW", "SPAN", "SINCE", "THEN", "BETWEEN"})

@@ -16,7 +16,8 @@ _NUMBER = r"0x[0-9a-f]{1,16}|\d{1,20}"
 _JOINT = r"[\s:=#]*(?:(?:code|error|number|no\.?|id|value|is|of)[\s:=#]+)*"
 
 _CODE = re.compile(
-    rf"{_START}(?P<kind>xid|sxid)s?(?:\s+errors?)?{_JOINT}-?(?P<number>\d{{1,6}}){_END}", re.IGNORECASE
+    rf"{_START}(?P<kind>xid|sxid)s?(?:\s+errors?)?{_JOINT}-?(?P<number>\d{{1,6}}){_END}",
+    re.IGNORECASE,
 )
 _FIELD = re.compile(
     rf"{_START}(?:dcgm[\s_-]*)?(?:(?<=dcgm )|(?<=dcgm)|fields?(?:[\s_-]*ids?)?){_JOINT}(?P<number>\d{{1,5}}){_END}",
@@ -32,12 +33,14 @@ _METRIC = re.compile(
     rf"(?:\s*[=:]?\s*(?P<number>{_NUMBER})(?:\.0)?{_END})?",
     re.IGNORECASE,
 )
-_CONSTANT = re.compile(rf"{_START}(?P<name>nvml[A-Z]\w+|NVML_\w+|DCGM_\w+|vllm:\w+|sglang:\w+|NCCL_\w+){_END}")
+_CONSTANT = re.compile(
+    rf"{_START}(?P<name>nvml[A-Z]\w+|NVML_\w+|DCGM_\w+|vllm:\w+|sglang:\w+|NCCL_\w+){_END}"
+)
 _HEX = re.compile(rf"{_START}(?P<number>0x[0-9a-f]{{1,16}})(?![\w:/-])", re.IGNORECASE)
 _IDENTIFIER = re.compile(
     rf"{_START}(?:gpu|sm|hw|sw|sync|tensor|nvlink\d?|pcie|sxid|xid|ecc|node|power|thermal|clocks?|mem|memory|fb"
     r"|dram|gr|fp16|fp32|fp64|nccl|throttle|display|board|reliability|retired|remapped|row|fabric|dcgm|nvidia"
-    rf"|kv|prefix|queue|cpu|ib|storage|low|straggler|collective)(?:_[a-z0-9]+)+{_END}",
+    rf"|kv|prefix|queue|cpu|ib|storage|low|straggler|collective)(?:_[a-z0-9]+)+(?:\.[a-z0-9_]+)?{_END}",
     re.IGNORECASE,
 )
 _REASON = re.compile(

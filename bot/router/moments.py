@@ -21,7 +21,9 @@ _NUMBERS = {
     **{"ten": 10, "fifteen": 15, "twenty": 20, "thirty": 30, "a couple of": 2, "couple of": 2},
 }
 _HALVES = {"m": "30s", "h": "30m", "d": "12h", "w": "84h"}
-_COUNT = rf"(?P<count>\d{{1,6}}(?:\.\d{{1,3}})?|half an?|{'|'.join(sorted(_NUMBERS, reverse=True))})"
+_COUNT = (
+    rf"(?P<count>\d{{1,6}}(?:\.\d{{1,3}})?|half an?|{'|'.join(sorted(_NUMBERS, reverse=True))})"
+)
 _UNITS = r"secs?|seconds?|s|mins?|minutes?|m|hrs?|hours?|h"
 _SPAN = rf"{_COUNT}[\s-]*(?P<unit>{_UNITS})"
 _LENGTH = rf"{_COUNT}[\s-]*(?P<unit>{_UNITS}|days?|d|weeks?|w)(?P<more>\d{{1,3}}m)?"
@@ -44,7 +46,9 @@ _BETWEEN = re.compile(
     rf"(?P<last>{_CLOCK}){_END}",
     re.IGNORECASE,
 )
-_AGO = re.compile(rf"{_START}(?:(?:about|around|some|like)\s+)?{_LENGTH}\s+(?:ago|back|earlier){_END}", re.I)
+_AGO = re.compile(
+    rf"{_START}(?:(?:about|around|some|like)\s+)?{_LENGTH}\s+(?:ago|back|earlier){_END}", re.I
+)
 _BACK = re.compile(
     rf"{_START}(?:(?:in|over|during|for|within|of)\s+)?(?:the\s+|these\s+)?(?:last|past|previous)\s+"
     rf"(?:{_LENGTH}|(?P<only>min|minute|hour|day|week)){_END}",

@@ -30,7 +30,8 @@ _LISTED_LINES = 3
 
 
 _ASKS = re.compile(
-    r"\b(?:read|look|check|explain|decode|analy[sz]e|interpret|what|mean|why|help|see)\b", re.IGNORECASE
+    r"\b(?:read|look|check|explain|decode|analy[sz]e|interpret|what|mean|why|help|see)\b",
+    re.IGNORECASE,
 )
 
 

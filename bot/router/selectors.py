@@ -10,8 +10,10 @@ import re
 from bot.router.spans import Marked
 
 _VALUE = r"(?:\"[^\"\n]*\"|'[^'\n]*'|`[^`\n]*`|[^\s,{}\"'`?!]+)"
-_PAIR = rf"[A-Za-z_]\w{{0,63}}\s?(?:=~|!~|!=|=)\s?{_VALUE}"
-_SELECTOR = re.compile(rf"(?<![^\s(])\{{?\s*{_PAIR}(?:\s*,\s*{_PAIR})*\s*\}}?(?=[\s.,;?!)]|$)", re.ASCII)
+_PAIR = rf"[A-Za-z_]\w{{0,63}}(?:=~|!~|!=|=){_VALUE}"
+_SELECTOR = re.compile(
+    rf"(?<![^\s(])\{{?\s*{_PAIR}(?:\s*,\s*{_PAIR})*\s*\}}?(?=[\s.,;?!)]|$)", re.ASCII
+)
 _NAMED = re.compile(
     r"(?<![\w-])(?:in |on |of |for )?(?:the )?cluster (?P<value>[A-Za-z0-9][\w.-]{0,62})(?![\w:/-])",
     re.IGNORECASE,

@@ -9,7 +9,7 @@ from bot.request import Json
 from bot.router import codes, moments, targets
 from bot.router.clauses import Clause, clauses
 from bot.router.intents import RULES
-from bot.router.intents.manner import forbids, thanks, withdraws
+from bot.router.intents.manner import forbids, settles, thanks, withdraws
 from bot.router.selectors import mark_selectors
 from bot.router.spans import Marked
 from bot.router.vocabulary import KNOWN, POLITE
@@ -17,8 +17,10 @@ from bot.router.vocabulary import KNOWN, POLITE
 # Nobody asks in more letters than this; longer prose is a report.
 _LONGEST = 600
 _SHOUTED_WORDS = 3
-_PHRASES = ((re.compile(r"\bnsight[ -]?systems?\b", re.IGNORECASE), "nsys"),
-            (re.compile(r"\bnsight[ -]?compute\b", re.IGNORECASE), "ncu"))
+_PHRASES = (
+    (re.compile(r"\bnsight[ -]?systems?\b", re.IGNORECASE), "nsys"),
+    (re.compile(r"\bnsight[ -]?compute\b", re.IGNORECASE), "ncu"),
+)
 _QUOTATION = re.compile(r"\"([^\"\n]*)\"|(?<!\w)'([^'\n]{0,200})'(?!\w)")
 _DECODE = re.compile(
     r"(?:(?:please|pls|hey|hi|gpuwhy|can you|could you)\W+)*decode:?\s+`?"
@@ -48,6 +50,8 @@ def read_sentence(prose: str) -> Said | None:
     if any(withdraws(clause) for clause in said):
         return None
     asked = [found for clause in said if (found := _asked(clause))]
+    if asked and any(settles(clause) for clause in said[1:]):
+        return None
     if not asked and (plain := _DECODE.fullmatch(prose)):
         return Said("decode", {"text": plain["what"]})
     chosen = _one(asked)

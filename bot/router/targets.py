@@ -16,7 +16,7 @@ from engine.model import Kind
 from engine.topology import Target, parse_target
 
 _START = r"(?<![\w.:/@#-])"
-_END = r"(?![\w:/@-]|\.\w)"
+_END = r"(?![\w/@-]|:\S|\.\w)"
 _CLUSTER = r"(?:[A-Za-z0-9][A-Za-z0-9._-]{0,62}::)?"
 _IP = r"\d{1,3}(?:\.\d{1,3}){3}"
 _NAME = r"[A-Za-z][A-Za-z0-9]*(?:[._-]+[A-Za-z0-9]+)*"
@@ -37,7 +37,7 @@ _UUIDS = re.compile(
 )
 _INDEXED = re.compile(
     rf"{_START}{_CLUSTER}(?P<host>{_HOST}|\[[0-9A-Fa-f:.]{{2,45}}\]):(?P<number>\d{{1,5}})"
-    rf"{_POSSESSIVE}(?![\w:/@-]|\.\d)"
+    rf"{_POSSESSIVE}(?![\w/@-]|:\S|\.\d)"
 )
 _PLACE = (
     rf"(?:the\s+)?(?P<machine>{_MACHINE}\s+(?:(?:named|called)\s+)?)?"
@@ -47,7 +47,9 @@ _GPU_ON = re.compile(
     rf"\b{_GPU}(?:\s*[@,(/]\s*|\s+(?:(?P<on>on|of|at|in|from|@)\s+)?){_PLACE}\)?{_END}",
     re.IGNORECASE,
 )
-_HOST_GPU = re.compile(rf"{_START}{_PLACE}(?:\s*[/:,(]\s*|\s+)(?:the\s+|is\s+)?{_GPU}\)?", re.IGNORECASE)
+_HOST_GPU = re.compile(
+    rf"{_START}{_PLACE}(?:\s*[/:,(]\s*|\s+)(?:the\s+|is\s+)?{_GPU}\)?", re.IGNORECASE
+)
 _POD_IN = re.compile(
     rf"{_START}pod\s+(?P<pod>{_NAME})\s+(?:in|from|of)\s+(?:the\s+)?(?:(?:namespace|ns)\s+)?"
     rf"(?P<namespace>{_NAME})(?:\s+(?:namespace|ns))?{_END}",
@@ -58,7 +60,10 @@ _RANK = re.compile(
     rf"{_START}rank\s+(?P<rank>\d{{1,6}})\s+(?:of|in|on)\s+(?:the\s+)?(?:slurm\s+)?job\s+#?(?P<job>[A-Za-z0-9](?:[\w.-]*[A-Za-z0-9])?){_END}",
     re.IGNORECASE,
 )
-_JOB = re.compile(rf"{_START}(?:slurm\s+)?job\s+#?(?P<job>(?=[\w.-]*\d)[A-Za-z0-9](?:[\w.-]*[A-Za-z0-9])?){_POSSESSIVE}{_END}", re.I)
+_JOB = re.compile(
+    rf"{_START}(?:slurm\s+)?job\s+#?(?P<job>(?=[\w.-]*\d)[A-Za-z0-9](?:[\w.-]*[A-Za-z0-9])?){_POSSESSIVE}{_END}",
+    re.I,
+)
 _POD = re.compile(rf"{_START}pod\s+(?P<pod>[A-Za-z0-9._-]*[\d-][A-Za-z0-9._-]*){_END}", re.I)
 _GPU_ALONE = re.compile(rf"{_START}{_GPU.replace('|device', '').replace('|card', '')}", re.I)
 _MACHINE_NAMED = re.compile(
@@ -70,7 +75,9 @@ _CODED = re.compile(rf"`\s*(?P<host>{_CLUSTER}{_HOST})\s*`")
 _BARE = re.compile(rf"{_START}(?P<host>{_CLUSTER}{_HOST}){_POSSESSIVE}{_END}")
 _FLEET = re.compile(rf"{_START}(?:(?:the|our|whole|entire)\s+)*fleet{_END}", re.IGNORECASE)
 
-_DIGITS = dict(zip(("zero", "one", "two", "three", "four", "five", "six", "seven"), range(8), strict=True))
+_DIGITS = dict(
+    zip(("zero", "one", "two", "three", "four", "five", "six", "seven"), range(8), strict=True)
+)
 # Words that follow "gpu 5 on" or "node" without naming a host.
 _NO_HOST = frozenset(
     "a all an and any are at average be but can did do does down fine fire for from gets had has have"
@@ -95,7 +102,9 @@ _OTHER = re.compile(
     re.IGNORECASE,
 )
 # Stems under which machines are usually named, also where a ticket could be called the same.
-_STEMS = re.compile(r"(?:node|dgx|hgx|gpu|host|worker|compute|server|cn|srv|ip|box|rig|ws)[a-z]*", re.I)
+_STEMS = re.compile(
+    r"(?:node|dgx|hgx|gpu|host|worker|compute|server|cn|srv|ip|box|rig|ws)[a-z]*", re.I
+)
 _TICKET = re.compile(r"[A-Z]{2,10}-\d+")
 
 
@@ -124,7 +133,9 @@ def mark_hosts(marked: Marked) -> None:
     marked.find("TARGET", _MACHINE_NAMED, _machine)
     marked.find("TARGET", _CODED, lambda f: _whole(f["host"]) if _may_be_host(f["host"]) else None)
     marked.find("TARGET", _GPU_ALONE, lambda found: f"gpu {_index(found)}")
-    marked.find("TARGET", _BARE, lambda f: _whole(f["host"]) if _looks_like_host(f["host"]) else None)
+    marked.find(
+        "TARGET", _BARE, lambda f: _whole(f["host"]) if _looks_like_host(f["host"]) else None
+    )
 
 
 def shortest(target: Target) -> str:

@@ -52,7 +52,7 @@ COMPLAINT = _words(
     " straggler straggling straggle wait waits waiting starve starved starving stall stalls stalled"
     " stalling unstable flaky misbehave misbehaving poor poorly suffering suffers struggle struggling"
     " half pathetic terrible awful horrible cooked fire red screwed borked busted wonky sad unhappy hurting"
-    " acting throttled-down timeout timeouts nan fluctuating fluctuates spiking spikes spike rebooted reboot"
+    " incident incidents acting halved halves attention timeout timeouts nan fluctuating fluctuates spiking spikes spike rebooted reboot"
     " reboots restart restarts downclocked downclocking noisy corrupt corrupted leaking worry worried"
     " reset resets pegged saturated"
 )
@@ -67,14 +67,14 @@ SUBJECT = _words(
     " pods training train inference serving step steps iteration iterations epoch model run runs task"
     " performance perf clock clocks clocking frequency frequencies mhz ghz boost boosting power watt watts"
     " temp temps temperature temperatures thermal thermals cooling fan fans util utilization utilisation"
-    " usage load memory mem hbm vram ecc xid xids sxid nvlink nvswitch pcie link links bandwidth"
+    " usage load draw draws drawing consume consumes overview memory mem hbm vram ecc xid xids sxid nvlink nvswitch pcie link links bandwidth"
     " throughput latency speed flops tflops tensor core cores sm occupancy tokens token allreduce nccl"
     " driver kernel bus count number percent % rate high peak max maximum full expected usual usually"
     " before after under during average metrics readings reading data"
 )
 LOOK = _words(
     "check checks checking diagnose diagnosing diagnosis diagnostic diagnostics inspect investigate examine debug"
-    " debugging troubleshoot analyse analyze analysis triage help look looking figure understand explain"
+    " eyes debugging troubleshoot analyse analyze analysis triage help look looking figure understand explain"
     " view review assess verify test"
 )
 FLEET = _words(
@@ -141,7 +141,8 @@ KNOWN = (
     | frozenset(PROFILERS) | frozenset(CONTRACTIONS)
 )  # fmt: skip
 _GUESSED = sorted(
-    COMMON | FLEET | SWEEP | CAPTURE | RECORDING | SEVERITY | frozenset({"nsys"}), key=lambda w: (len(w), w)
+    COMMON | FLEET | SWEEP | CAPTURE | RECORDING | SEVERITY | frozenset({"nsys"}),
+    key=lambda w: (len(w), w),
 )
 _LONG, _VERY_LONG = 5, 8
 

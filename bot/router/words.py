@@ -252,7 +252,9 @@ def _paste(message: Message) -> str:
     after = re.split(r"\bread\b:?", message.raw, maxsplit=1, flags=re.IGNORECASE)[-1]
     text = ("\n".join(message.fences) or after).strip()
     if not text:
-        raise UsageError("read needs text", hint="paste a log, nvidia-smi output or metrics after it")
+        raise UsageError(
+            "read needs text", hint="paste a log, nvidia-smi output or metrics after it"
+        )
     return text
 
 

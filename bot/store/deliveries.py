@@ -74,7 +74,7 @@ class Deliveries(Database):
             select(deliveries.c.seq)
             .where(
                 deliveries.c.seq.in_(heads),
-                unsent,  # again, for a row that changes while we wait for it
+                unsent,  # again: a row may change between being found and being locked
                 deliveries.c.not_before <= now,
                 deliveries.c.claimed_until <= now,
                 ~exists().where(

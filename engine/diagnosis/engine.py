@@ -68,6 +68,11 @@ class Engine:
                 f"no rule looks at a {target.kind.value} in this version",
                 hint="ask about HOST:GPU, HOST, pod/NAMESPACE/NAME, job/ID or fleet",
             )
+        if target.mig:
+            raise UsageError(
+                f"exporters do not name MIG instances by UUID: {target.mig}",
+                hint="ask about the GPU it is on, as HOST:GPU",
+            )
         got = self.fetcher.start(at, window_s)
         await self.fetcher.ask(source, got, self.fetcher.wave_one(target, got.window_s))
         readings = self.fetcher.frame(got)

@@ -18,7 +18,6 @@ from engine.diagnosis.observe import Observer
 from engine.model import Kind
 from engine.samples import Batch, Matcher, Selection
 from engine.signals.labels import (
-    CLUSTER_LABELS,
     HOST_LABELS,
     JOB_LABELS,
     UUID_LABELS,
@@ -91,13 +90,12 @@ class Fetcher:
 
     def wave_one(self, target: Target, window_s: float) -> list[Selection]:
         """Return the selections that find a target under the usual spellings of its labels."""
-        cluster = _cluster(target)
         near = max(self.sibling_window_s, 300.0)
         if target.uuid:
             exact = len(target.uuid) >= _FULL_UUID
             op, value = ("=", target.uuid) if exact else ("=~", re.escape(target.uuid) + ".*")
             return [
-                Selection(self.names.gpu, (Matcher(label, op, value), *cluster), window_s)
+                Selection(self.names.gpu, (Matcher(label, op, value),), window_s)
                 for label in UUID_LABELS
             ]
         if target.pod:
@@ -108,7 +106,6 @@ class Fetcher:
                     (
                         Matcher(pod, "=", target.pod),
                         Matcher(namespace, "=", target.namespace or ""),
-                        *cluster,
                     ),
                     window_s,
                 )
@@ -116,49 +113,44 @@ class Fetcher:
             ]
         if target.job:
             return [
-                Selection(self.names.gpu, (Matcher(label, "=", target.job), *cluster), window_s)
+                Selection(self.names.gpu, (Matcher(label, "=", target.job),), window_s)
                 for label in JOB_LABELS
             ]
         if target.host is None:
-            matchers = cluster
-            if target.gpu is not None:
-                matchers = (Matcher("gpu", "=", str(target.gpu)), *cluster)
-            return [Selection(self.names.gpu, matchers, window_s)]
-        return self._by_host(target.host, target.gpu, cluster, window_s, near)
+            index = () if target.gpu is None else (Matcher("gpu", "=", str(target.gpu)),)
+            return [Selection(self.names.gpu, index, window_s)]
+        return self._by_host(target.host, target.gpu, window_s, near)
 
     def _by_host(
         self,
         host: str,
         gpu: int | None,
-        cluster: tuple[Matcher, ...],
         window_s: float,
         near: float,
     ) -> list[Selection]:
         out = []
         for matchers in host_matchers(host)[:_USUAL]:
-            common = (*matchers, *cluster)
             if gpu is None:
-                out += self._whole_host(common, window_s)
+                out += self._whole_host(matchers, window_s)
                 continue
             out.append(
-                Selection(self.names.gpu, (*common, Matcher("gpu", "=", str(gpu))), window_s)
+                Selection(self.names.gpu, (*matchers, Matcher("gpu", "=", str(gpu))), window_s)
             )
             if self.names.siblings:
-                others = (*common, Matcher("gpu", "!=", str(gpu)))
+                others = (*matchers, Matcher("gpu", "!=", str(gpu)))
                 out.append(Selection(self.names.siblings, others, near))
             if self.names.node and matchers[0].label == _NODE_LABEL:
-                out.append(Selection(self.names.node, common, window_s))
+                out.append(Selection(self.names.node, matchers, window_s))
         return out
 
     def rarer(self, target: Target, window_s: float) -> list[Selection]:
         """Return the selections that find a host under the labels that `wave_one` left out."""
         if target.host is None:
             return []
-        cluster = _cluster(target)
         return [
             selection
             for matchers in host_matchers(target.host)[_USUAL:]
-            for selection in self._whole_host((*matchers, *cluster), window_s)
+            for selection in self._whole_host(matchers, window_s)
         ]
 
     def _whole_host(self, matchers: tuple[Matcher, ...], window_s: float) -> list[Selection]:
@@ -218,12 +210,15 @@ class Fetcher:
 
 
 def host_matchers(host: str) -> list[tuple[Matcher, ...]]:
-    """Return matchers that together select a host's series once each, however it is spelled."""
+    """Return matchers that together select a host's series once each, however it is spelled.
+
+    Clusters are told apart here, not by the server: their label has several spellings too.
+    """
     out: list[tuple[Matcher, ...]] = []
-    for k, label in enumerate(HOST_LABELS[:3]):
+    for k, label in enumerate(HOST_LABELS):
         absent = tuple(Matcher(other, "=", "") for other in HOST_LABELS[:k])
         out.append((Matcher(label, "=", host), *absent))
-    absent = tuple(Matcher(other, "=", "") for other in HOST_LABELS[:3])
+    absent = tuple(Matcher(other, "=", "") for other in HOST_LABELS)
     address = re.escape(host) + r"(:[0-9]+)?"
     out.append((Matcher("instance", "=~", address), *absent))
     return out
@@ -252,10 +247,6 @@ def places_of(batch: Batch) -> list[Place]:
         if signature not in seen:
             seen[signature] = locate(series.labels)
     return list(dict.fromkeys(seen.values()))
-
-
-def _cluster(target: Target) -> tuple[Matcher, ...]:
-    return (Matcher(CLUSTER_LABELS[0], "=", target.cluster),) if target.cluster else ()
 
 
 def _names(catalogue: Catalogue, observer: Observer) -> Names:

@@ -76,6 +76,14 @@ def _found(target: Target, readings: Readings) -> list[int]:
 
 
 def _no_such(target: Target, places: list[Place]) -> UsageError:
+    clusters = sorted({p.cluster for p in places if p.cluster})
+    if target.cluster and target.cluster not in clusters:
+        return UsageError(
+            f"no cluster {target.cluster!r} in this source",
+            hint=_offer(target.cluster, clusters),
+            code="no_such_target",
+        )
+    places = [p for p in places if target.cluster in {None, p.cluster}]
     hosts = sorted({p.host for p in places if p.host})
     if target.uuid:
         uuids = sorted({p.uuid for p in places if p.uuid})
@@ -86,6 +94,12 @@ def _no_such(target: Target, places: list[Place]) -> UsageError:
         )
     if target.host in hosts and target.gpu is not None:
         gpus = sorted({p.gpu for p in places if p.host == target.host and p.gpu is not None})
+        if target.gpu in gpus:
+            return UsageError(
+                f"{target.host} has a GPU {target.gpu}, but no reading of it could be fetched",
+                hint="try a wider --window, or another moment with --at",
+                code="no_such_target",
+            )
         return UsageError(
             f"no GPU {target.gpu} on {target.host}",
             hint=f"it has GPU {', '.join(map(str, gpus[:64]))}"

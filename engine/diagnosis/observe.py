@@ -115,7 +115,12 @@ class Observer:
 
 
 def _thin(condition: Condition, frame: Frame) -> Bools:
-    """Return for which entities all readings of a condition are single samples."""
+    """Return for which entities all readings of a condition are single samples.
+
+    Samples without times count as one each: nothing says that they are of different moments.
+    """
+    if not frame.timed:
+        return np.ones(len(frame), dtype=bool)
     most = np.zeros(len(frame), dtype=np.int64)
     for signal in condition.signals:
         if signal in frame.columns:

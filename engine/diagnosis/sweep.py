@@ -16,9 +16,10 @@ from engine.diagnosis.combine import merge_unknown, order
 from engine.diagnosis.fetch import LOOKBACK_LOST_S, Fetched, Fetcher
 from engine.diagnosis.judge import Judgement
 from engine.diagnosis.present import current, gone, silent
+from engine.errors import SourceError
 from engine.model import Diagnosis, Entity, Incident, Sweep, Verdict
 from engine.samples import Ints, Matcher, Selection
-from engine.signals.labels import HOST_LABELS, IDENTITY_LABELS, Place, locate
+from engine.signals.labels import HOST_LABELS, IDENTITY_LABELS, Place, locate, node_entity
 from engine.signals.normalise import Readings
 from engine.sources.port import Source
 
@@ -44,12 +45,21 @@ async def sweep(
     span = fetcher.start(at, window_s).window_s
     groups = await _groups(engine, source, at, span, tuple(where))
     queries, waves = (0, 0) if source.rereads else (2, 1)
-    warnings: list[str] = []
+    warnings = source.take_warnings()
     answers: list[Judgement] = []
+    unreached: list[Entity] = []
     moment = at
     for group in groups:
         got = fetcher.start(moment, window_s)
-        await fetcher.ask(source, got, group.selections(fetcher, span, tuple(where)))
+        try:
+            await fetcher.ask(source, got, group.selections(fetcher, span, tuple(where)))
+        except SourceError as error:
+            if not answers:
+                raise
+            # What is judged is judged: the rest of the fleet is named as not seen.
+            unreached += [node_entity(host) for host in group.hosts]
+            warnings += [w for w in [error.one_line()] if w not in warnings]
+            continue
         moment = got.at
         readings = _frame(fetcher, got)
         queries += got.batch.queries
@@ -60,7 +70,7 @@ async def sweep(
         asked = _one_a_host(readings.frame.host, chosen)
         answers += [engine.judge.judge(seen, i, states, unknowns=i in asked) for i in chosen]
         warnings += [w for w in got.warnings + readings.warnings if w not in warnings]
-    return _result(engine, answers, moment, window_s, queries, waves, warnings)
+    return _result(engine, answers, unreached, moment, window_s, queries, waves, warnings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +80,7 @@ class _Group:
     ``exporters`` are their scrape addresses, ``gone`` their GPUs that stopped before the window.
     """
 
+    hosts: tuple[str, ...] = ()
     matchers: tuple[Matcher, ...] = ()
     exporters: tuple[str, ...] = ()
     gone: tuple[Place, ...] = ()
@@ -130,6 +141,7 @@ def _group(
     places = [place for found in of_host.values() for place in found]
     names = {place.host for place in places}
     return _Group(
+        hosts=tuple(of_host),
         matchers=(Matcher(label, "=~", pattern), *(Matcher(name, "=", "") for name in absent)),
         exporters=tuple(sorted({p.instance for p in places if p.instance})),
         gone=tuple(p for p in lost if p.host in names),
@@ -157,6 +169,7 @@ def _frame(fetcher: Fetcher, got: Fetched) -> Readings:
 def _result(
     engine: Engine,
     answers: Sequence[Judgement],
+    unreached: Sequence[Entity],
     at: float | None,
     window_s: float,
     queries: int,
@@ -166,7 +179,7 @@ def _result(
     verdicts = {v.value: 0 for v in Verdict}
     for answer in answers:
         verdicts[answer.verdict.value] += 1
-    unseen = [a.entity for a in answers if a.verdict is Verdict.UNKNOWN]
+    unseen = [*unreached, *(a.entity for a in answers if a.verdict is Verdict.UNKNOWN)]
     return Sweep(
         at=at,
         window_s=window_s,

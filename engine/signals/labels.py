@@ -33,6 +33,7 @@ IDENTITY_LABELS = (
     *CLUSTER_LABELS,
 )
 
+_MAX_HOST = 253  # RFC 1035
 _DEVICE = re.compile(r"nvidia(\d{1,3})")
 _EXPORTER_POD = re.compile(r"(?:^|[-_])exporter(?:[-_]|$)")
 # An allocated GPU keeps the exporter's own pod in `pod` only where Prometheus renamed the
@@ -80,6 +81,8 @@ def locate(labels: Mapping[str, str]) -> Place:
     """Read the place of a series from its labels."""
     instance = labels.get("instance")
     host = first(labels, HOST_LABELS) or host_of_instance(instance)
+    if host and len(host) > _MAX_HOST:
+        host = None  # no name that a resolver takes: a label that means something else
     uuid = first(labels, UUID_LABELS)
     index = _index(labels)
     cluster = first(labels, CLUSTER_LABELS)

@@ -85,7 +85,7 @@ class FileSource:
         moment = sink.moment()
         if moment is None and at is not None and series:
             self._tell(f"{self.name}: no sample has a time, so the time asked for is not used")
-        warnings, self._pending = self._pending, []
+        warnings = self.take_warnings()
         return Batch(series, moment, 0, warnings)
 
     async def label_sets(
@@ -102,6 +102,11 @@ class FileSource:
         sink = LastSeen(SeriesIndex(Wanted([selection])), self._newest if at is None else at)
         await self._pass(sink)
         return distinct(sink.present(), labels)
+
+    def take_warnings(self) -> list[str]:
+        """Return the warnings that no answer has carried yet, and forget them."""
+        taken, self._pending = self._pending, []
+        return taken
 
     async def aclose(self) -> None:
         """Throw away the copies of pipes and standard input."""

@@ -84,6 +84,10 @@ class Source(Protocol):
         """
         ...
 
+    def take_warnings(self) -> list[str]:
+        """Return the warnings that no answer has carried yet, and forget them."""
+        ...
+
     async def aclose(self) -> None:
         """Release connections and temporary files. Safe to call twice."""
         ...

@@ -111,7 +111,7 @@ class PrometheusSource:
 
         moment, parts = await self._wave(selections, at, fetch)
         series = _merge(parts)
-        warnings, self._pending = self._pending, []
+        warnings = self.take_warnings()
         return Batch(series, moment, self._web.sent - before, warnings)
 
     async def label_sets(
@@ -134,6 +134,11 @@ class PrometheusSource:
         _, parts = await self._wave(wave, at, fetch)
         found = [dict(labels_) for part in parts for labels_ in part]
         return distinct(((one.pop("__name__", ""), one) for one in found), labels)
+
+    def take_warnings(self) -> list[str]:
+        """Return the warnings that no answer has carried yet, and forget them."""
+        taken, self._pending = self._pending, []
+        return taken
 
     async def aclose(self) -> None:
         """Close the connections."""

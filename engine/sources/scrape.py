@@ -157,7 +157,7 @@ class ScrapeSource:
         before = self._web.sent
         series = await self._collect()
         moment = self._at if at is None else at
-        warnings, self._pending = self._pending, []
+        warnings = self.take_warnings()
         picked = pick(series, selections, moment)
         return Batch(picked, moment, self._web.sent - before, warnings)
 
@@ -175,6 +175,11 @@ class ScrapeSource:
         selection = Selection(tuple(names), tuple(matchers), window_s)
         found = pick(series, [selection], self._at if at is None else at)
         return distinct(((one.name, one.labels) for one in found), labels)
+
+    def take_warnings(self) -> list[str]:
+        """Return the warnings that no answer has carried yet, and forget them."""
+        taken, self._pending = self._pending, []
+        return taken
 
     async def aclose(self) -> None:
         """Close the connections."""

@@ -46,5 +46,9 @@ class MemorySource:
         found = pick(self._series, [Selection(tuple(names), tuple(matchers), window_s)], moment)
         return distinct(((s.name, s.labels) for s in found), labels)
 
+    def take_warnings(self) -> list[str]:
+        """Nothing is held back."""
+        return []
+
     async def aclose(self) -> None:
         """Nothing to release."""

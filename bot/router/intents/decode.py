@@ -11,7 +11,7 @@ from bot.router.intents.manner import asks, narrates
 from bot.router.intents.subject import has_target, unknown
 
 _ASKS_WHAT = re.compile(
-    r"\bwhat (?:is|are|was|does|do) (?:(?:an?|the|this|that|these) )?(?:\w+ )?(?:CODE|REASON)"
+    r"\bwhat (?:\w+ )?(?:is|are|was|does|do) (?:(?:an?|the|this|that|these) )?(?:\w+ )?(?:CODE|REASON)"
     r"|\b(?:why|what)\b.*\b(?:get|got|getting|see|seeing|have|having|say|says|there)\b"
     r"|\bCODE (?:is |are )?what\b|\btell (?:me )?about\b|\babout (?:the )?CODE$"
 )
@@ -20,7 +20,11 @@ _NUMBER_ASKED = re.compile(
     r"|(?:please )?decode (?P<other>\d{1,20})(?: please)?"
 )
 _KNOWN = v.COMMON | v.SEVERITY
-_FILLER = v.FILLER | {"error", "errors", "code", "reason", "reasons", "bit", "bits", "mask", "value"}
+_FILLER = (
+    v.FILLER
+    | {"error", "errors", "code", "reason", "reasons", "bit", "bits", "mask", "value"}
+    | {"log", "logs", "dmesg", "journal", "syslog", "console"}
+)
 
 
 def decode(clause: Clause) -> dict[str, Json] | None:

@@ -14,7 +14,7 @@ _HELP = re.compile(
     r"(?:(?:can|could) you |i need |some |show |give )*(?:help|usage|commands|manual)(?: me| us)?(?: out)?"
     r"|(?:what|which)(?: things| commands| questions)? (?:can|do|could|should) (?:you|i|we|gpuwhy|(?:this |the )?bot)"
     r" (?:do|ask|say|know|understand|support|use)(?: you| here| it)?"
-    rf"|how (?:do|can|should|to|does) (?:(?:i|we|one|you) )?(?:use|ask|talk to|work with) {_BOT}"
+    rf"|how (?:do|can|should|to|does) (?:(?:i|we|one|you) )?(?:use|ask|talk to|work with) {_BOT}(?: something| things| questions)?"
     rf"|how (?:does|do) {_BOT} work|(?:who|what) are you"
     r"|what commands(?: are there| exist| do you (?:have|know))?"
     r"|(?:show|list|tell)(?: me)? (?:the |your |all )*(?:help|commands|usage)"
@@ -49,7 +49,9 @@ def rules(clause: Clause) -> dict[str, Json] | None:
     said = _without_courtesy(clause)
     if _LIST_RULES.fullmatch(said):
         return {"action": "list"}
-    return {"action": "show", "name": clause.values("CODE")[0]} if _SHOW_RULE.fullmatch(said) else None
+    return (
+        {"action": "show", "name": clause.values("CODE")[0]} if _SHOW_RULE.fullmatch(said) else None
+    )
 
 
 def _without_courtesy(clause: Clause) -> str:

@@ -28,12 +28,22 @@ _WITHDRAWS = re.compile(
     r"\b(?:never mind|forget (?:it|that|about)|ignore (?:that|this|me|my|it)|scratch that|cancel that"
     r"|wrong (?:channel|thread|window|person)|false alarm|not you)\b"
 )
-_THANKS = re.compile(r"(?:\w+ )?(?:thanks|thank you|thank|thx|cheers|kudos|props) (?:a lot |so much )?(?:for|to)\b")
+_THANKS = re.compile(
+    r"(?:\w+ )?(?:thanks|thank you|thank|thx|cheers|kudos|props) (?:a lot |so much )?(?:for|to)\b"
+)
+_SETTLES = re.compile(
+    r"no|nope|nah|(?:(?:so|and|no|ah|ok) )*(?:it|that|all|everything) (?:is |was |looks |works )?"
+    r"(?:fine|ok|okay|good|fixed|solved|resolved|done|gone|well)(?: now| again)?"
+    r"|(?:i |we )?(?:found|fixed|solved|got) (?:it|that)|(?:solved|fixed|found it|got it)"
+)
 _HANDS_ON = re.compile(
     r"\b(?:reboot|restart|drain|cordon|uncordon|reset|kill|fix|repair|replace|move|delete|remove|add"
     r"|install|reinstall|upgrade|update|buy|order|book|reserve|allocate|ssh|login|log|connect|access|mount"
     r"|ping|rename|free|release|clean|deploy|schedule|stop|pause|silence|mute|ignore|swap|return|unplug)"
     r"(?:p?ed|d|p?ing|s)?(?: \w+){0,2} TARGET"
+)
+_USES = re.compile(
+    r"\b(?:use|using|run|start|take|get|want|need|keep|find|send|give|book|have)(?: me| us)? TARGET"
 )
 _OF_OTHERS = re.compile(
     r"\b(?:why|how come|what) (?:did|do|does|are|were|is|was|would|have|has|can)"
@@ -67,8 +77,7 @@ def narrates(clause: Clause) -> bool:
     words = set(clause.words)
     if v.SETTLED & words:
         return True
-    past = bool({"was", "were", "had", "did"} & words) or "AT" in clause.tokens
-    return past and not asks(clause)
+    return bool({"was", "were", "had", "did"} & words) and not asks(clause)
 
 
 def states(clause: Clause) -> bool:
@@ -96,6 +105,15 @@ def withdraws(clause: Clause) -> bool:
     return bool(_WITHDRAWS.search(clause.shape))
 
 
+def settles(clause: Clause) -> bool:
+    """Return whether a clause says, after a question, that the matter is settled."""
+    return bool(_SETTLES.fullmatch(clause.shape))
+
+
 def speaks_of_others(clause: Clause) -> bool:
     """Return whether a clause asks what people do ("why did you …", "reboot node-3")."""
-    return bool(_HANDS_ON.search(clause.shape) or _OF_OTHERS.search(clause.shape))
+    return bool(
+        _HANDS_ON.search(clause.shape)
+        or _USES.search(clause.shape)
+        or _OF_OTHERS.search(clause.shape)
+    )

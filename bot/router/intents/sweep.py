@@ -13,12 +13,26 @@ from bot.router.intents.subject import unknown
 _KNOWN = v.COMMON | v.FLEET | v.SWEEP
 _SHOWS = frozenset("show list find tell give see know".split())
 # Words that say a thing is well only where they are asked about.
-_HEALTHY = v.HEALTH - {"well", "good", "great", "going", "doing", "up", "performing", "work", "works"}
+_HEALTHY = v.HEALTH - {
+    "well",
+    "good",
+    "great",
+    "going",
+    "doing",
+    "up",
+    "performing",
+    "work",
+    "works",
+}
 _HOW = re.compile(r"\bhow (?:is|are)\b")
-_REPORT = frozenset({"status", "health", "state", "condition"})
+_REPORT = frozenset({"overview", "status", "health", "state", "condition"})
+_RUN = re.compile(
+    r"^(?:\w+ )*(?:run|do|start|make|need|want) (?:an? |the |another )?(?:\w+ )?(?:sweep|scan)\b"
+)
+_HEALTH_CHECK = frozenset({"health", "check"})
 _BROKEN = re.compile(
-    r"(?:what|which|any|who) (?:is |are |was |were |other |new )*(?:broken|sick|down|degraded|slow|unhealthy|failing|failed"
-    r"|throttling|throttled|red|dead|overheating|problems?|issues?|errors?|faults?|stragglers?)\b"
+    r"(?:what|which|any|who|list|show|find|all) (?:me |all |the |on |is |are |was |were |other |new )*(?:broken|sick|down|degraded|slow|unhealthy|failing|failed"
+    r"|throttling|throttled|red|dead|overheating|needs attention|fire|incidents?|problems?|issues?|errors?|faults?|stragglers?)\b"
 )
 
 
@@ -30,7 +44,7 @@ def sweep(clause: Clause) -> dict[str, Json] | None:
         return None
     named = bool(selectors) or "TARGET" in tokens
     where: dict[str, Json] = {"where": ",".join(selectors)} if selectors else {}
-    if ordered_verb(clause) in v.SWEEP:
+    if ordered_verb(clause) in v.SWEEP or _RUN.search(clause.shape):
         return where
     if narrates(clause) or "why" in tokens or not _fits(clause, named=named):
         return None
@@ -45,7 +59,7 @@ def _fits(clause: Clause, *, named: bool) -> bool:
     if sick and asked:
         return fleet or bool(_BROKEN.match(" ".join(w for w in clause.words if w not in v.POLITE)))
     if not fleet:
-        return False
+        return words - v.POLITE == _HEALTH_CHECK
     if asked:
         return bool((_HEALTHY | v.LOOK) & words) or bool(_HOW.search(clause.shape))
     brief = len([word for word in words if word not in v.POLITE]) <= 3

@@ -24,7 +24,9 @@ _ASKS_HOW = re.compile(
 )
 _WHY = re.compile(r"\b(?:why|how come|what makes)\b")
 # Who, where and when are other questions; a selector is the fleet's; a code may be what is meant.
-_ASKS_ELSE = re.compile(r"^(?:\w+ )?(?:who|whose|where|when)\b|SELECTOR|\bwhat (?:is|does|are) (?:\w+ )?CODE")
+_ASKS_ELSE = re.compile(
+    r"^(?:\w+ )?(?:who|whose|where|when)\b|SELECTOR|\bwhat (?:is|does|are) (?:\w+ )?CODE"
+)
 # How many unknown words a question may hold: (about a mere host, about a GPU, pod or job).
 _LOOSE, _CLOSE, _COMPLAINT = (0, 6), (0, 1), (0, 2)
 
@@ -48,7 +50,7 @@ def _fits(clause: Clause, *, sure: bool) -> bool:
         return False
     if _ASKS_WHY.search(clause.shape):
         return odd <= _LOOSE[sure] + (complains and not sure)
-    if v.SETTLED & words:
+    if (v.SETTLED | v.RECORDING | v.PROFILERS.keys()) & words:
         return False
     speaks = any(word not in v.FILLER for word in words)
     if asks(clause):

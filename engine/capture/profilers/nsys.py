@@ -4,7 +4,8 @@ Seen with 2022.4 (Debian) and so written for it and later ones: ``nsys cancel`` 
 implemented, so a recording is taken back by stopping it and throwing its file away; where the
 importer is not installed beside nsys, the stop leaves a raw stream (``.qdstrm``) that
 ``QdstrmImporter`` turns into a report; a recording ends by itself when the program does, and a
-stop then has nothing to say.
+stop then has nothing to say; a start in a session that is gone makes a new one without a program,
+named by what was asked for (here called a phantom).
 """
 
 from __future__ import annotations
@@ -81,6 +82,10 @@ class Nsys:
         await steps.do("check", lambda listed: _still_armed(plan, listed))
         await steps.do("folder")
         await steps.do("start", lambda ended: _started(plan, ended))
+        started = await steps.do("confirm")
+        if phantom := _phantom(plan, started):
+            await steps.tidy(_shutdown(plan, phantom))
+            raise _gone(plan)
         seconds = await steps.wait("record", plan.duration_s)
         stopped = await steps.do("stop", lambda ended: _stopped(plan, ended))
         if unwritten := _NOT_CREATED.search(stopped.out + stopped.err):
@@ -109,6 +114,8 @@ class Nsys:
         for _ in range(_UNDO_TRIES):
             await executor.run(undo, timeout_s=plan.step("stop").timeout_s)
             listed = await executor.run(ask.argv or (), timeout_s=ask.timeout_s)
+            if phantom := _phantom(plan, listed):
+                await executor.run(_shutdown(plan, phantom), timeout_s=ask.timeout_s)
             session = _session(plan, listed)
             if listed.status == 0 and not (session and session.recording):
                 return
@@ -138,6 +145,7 @@ def _steps(
             "folder", "make a private folder", quick, ("mkdir", "-m", "700", "--", folder), remove
         ),
         step("start", f"start recording in session {session.name}", quick, start, stop),
+        step("confirm", "see that the program is recorded", quick, (nsys, "sessions", "list")),
         step("record", f"wait {length}", request.duration_s),
         step("stop", "stop recording", settings.stop_timeout_s, stop, settles="start"),
         step(
@@ -222,6 +230,17 @@ def _session(plan: CapturePlan, listed: Completed) -> Session | None:
     return next((s for s in read_sessions(listed.out) if f"--session={s.id}" in argv), None)
 
 
+def _phantom(plan: CapturePlan, listed: Completed) -> Session | None:
+    argv = plan.step("start").argv or ()
+    sessions = read_sessions(listed.out)
+    return next((s for s in sessions if not s.programs and f"--session={s.name}" in argv), None)
+
+
+def _shutdown(plan: CapturePlan, phantom: Session) -> tuple[str, ...]:
+    """Return the command that ends a session without a program; no other is ever shut down."""
+    return ((plan.step("start").argv or ())[0], "shutdown", f"--session={phantom.id}")
+
+
 def _still_armed(plan: CapturePlan, listed: Completed) -> None:
     _installed(listed, plan.host, (plan.step("check").argv or ("nsys",))[0])
     session = _session(plan, listed)
@@ -233,8 +252,6 @@ def _still_armed(plan: CapturePlan, listed: Completed) -> None:
 
 
 def _started(plan: CapturePlan, ended: Completed) -> None:
-    if "launcher failed" in ended.said:
-        raise _gone(plan)
     if ended.status != 0:
         raise CaptureError(f"nsys on {plan.host} did not start recording: {ended.said}")
 

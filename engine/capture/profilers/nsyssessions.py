@@ -27,8 +27,8 @@ class Session:
     """One line of the list.
 
     Attributes:
-        id: number by which nsys takes it. A name would not do: ``nsys start`` makes a new, empty
-            session of a name that it does not know, but refuses an unknown number.
+        id: number by which nsys takes it; unlike a name it is unique, and nothing in it is
+            replaced (``%h`` in a name is).
         name: as given to ``nsys launch --session-new=``.
         state: nsys's word, such as ``Launched`` or ``Collection``.
         programs: how many programs run in it.

@@ -34,6 +34,7 @@ async def sending(
         telemetry=Telemetry(),
         lease_s=lease_s,
         pace_s=pace_s,
+        backoff_s=0.1,
     )
     task = asyncio.create_task(sender.run())
     try:

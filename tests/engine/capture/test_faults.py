@@ -19,7 +19,18 @@ from engine.errors import GpuwhyError
 from engine.model import to_json
 from tests.engine.capture.conftest import MemoryJournal, gpu, request_for
 
-STEPS = ("check", "folder", "start", "record", "stop", "measure", "import", "fetch", "clean")
+STEPS = (
+    "check",
+    "folder",
+    "start",
+    "confirm",
+    "record",
+    "stop",
+    "measure",
+    "import",
+    "fetch",
+    "clean",
+)
 
 
 class KilledError(BaseException):

@@ -75,8 +75,7 @@ def test_the_session_that_is_meant(there, target, chosen):
             [session("a"), session("b")],
             gpu(),
             "ambiguous_session",
-            "several programs on node-3 run under nsys (a, b); start the one that is meant with "
-            "--session-new=gpuwhy-5",
+            "(a, b); start the one that is meant with --session-new=gpuwhy-5",
         ),
         (
             [session(f"gpuwhy-{n}") for n in range(12)],

@@ -124,3 +124,23 @@ async def test_a_host_whose_label_changed_during_the_day_is_there_once():
     assert found.incidents == ()
     assert found.checked == {"gpu": 8, "node": 1}
     assert found.verdicts["healthy"] == 8
+
+
+async def test_a_server_that_goes_away_half_way_leaves_what_was_judged(monkeypatch):
+    from engine.diagnosis import sweep as module
+    from engine.errors import SourceError
+
+    monkeypatch.setattr(module, "HOSTS_PER_REQUEST", 1)
+    source = MemorySource([s for k in (1, 2) for s in gpu(FULL, host=f"node-{k}")])
+    answer = source.select
+
+    async def failing(selections, *, at):
+        if len(source.asked) >= 1:
+            raise SourceError("http://prometheus:9090 refuses the connection")
+        return await answer(selections, at=at)
+
+    monkeypatch.setattr(source, "select", failing)
+    found = await engine().sweep(source)
+    assert found.checked["gpu"] == 1
+    assert [e.name for e in found.unseen] == ["node-2"]
+    assert found.warnings == ("http://prometheus:9090 refuses the connection",)

@@ -1,0 +1,1 @@
+from tests.bot.delivery.conftest import slack, store  # noqa: F401 - fixtures
