@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from bot.answer import Answer
 from bot.commands import decode, read, rules, sweep, why
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from engine.sources.port import Source
 
 T = TypeVar("T")
+OpenSource = Callable[[], "Source"]
 
 _THREADS = 4
 _PING_S = 5.0
@@ -42,7 +43,8 @@ class Backend:
     """Answers requests.
 
     Args:
-        source: where readings come from; None answers only what needs none.
+        open_source: makes what readings come from; None answers only what needs none. Each question
+            has a source of its own: it tells its warnings once, to whoever asks.
         overlays: folders with a site's own knowledge and rules.
         window_s: how far back ``why`` and ``sweep`` look if the request does not say (s).
         timeout_s: longest that one answer may take (s).
@@ -51,14 +53,14 @@ class Backend:
 
     def __init__(
         self,
-        source: Source | None,
+        open_source: OpenSource | None,
         *,
         overlays: tuple[Path, ...] = (),
         window_s: float = 900.0,
         timeout_s: float = 120.0,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self._source = source
+        self._open_source = open_source
         self._overlays = overlays
         self._window_s = window_s
         self._timeout_s = timeout_s
@@ -81,9 +83,9 @@ class Backend:
         return tuple(self._commands)
 
     @property
-    def source(self) -> Source | None:
-        """Where readings come from."""
-        return self._source
+    def has_source(self) -> bool:
+        """Whether questions about readings can be answered."""
+        return self._open_source is not None
 
     async def start(self) -> None:
         """Load knowledge and rules.
@@ -114,27 +116,29 @@ class Backend:
                 code="timeout",
             ) from None
 
-    async def ping(self) -> None:
-        """Make sure that the source answers; one that reads everything at each call is not asked.
+    async def ping(self, *, thorough: bool = False) -> str:
+        """Make sure that the source answers, and return its name.
+
+        One that reads everything anew at each call is only asked if ``thorough``.
 
         Raises:
-            SourceError: it does not.
+            SourceError: it does not answer.
         """
-        source = self._source
-        if source is None or source.rereads:
-            return
-        probe = [Selection(("up",), (), _PING_WINDOW_S)]
+
+        async def probe(source: Source) -> str:
+            if thorough or not source.rereads:
+                await source.select([Selection(("up",), (), _PING_WINDOW_S)], at=None)
+            return source.name
+
         try:
             async with asyncio.timeout(_PING_S):
-                await self._thread.run(lambda: source.select(probe, at=None))
+                return await self._with_source(probe)
         except TimeoutError:
             hint = "check the server and the network between"
-            raise SourceError(f"{source.name}: no answer in {_PING_S:g} s", hint=hint) from None
+            raise SourceError(f"no answer in {_PING_S:g} s", hint=hint) from None
 
     async def aclose(self) -> None:
-        """Cancel what runs and close the source."""
-        if self._source is not None:
-            await self._thread.run(self._source.aclose)
+        """Cancel what runs."""
         await self._thread.aclose()
         self._pool.shutdown(wait=False, cancel_futures=True)
 
@@ -142,18 +146,18 @@ class Backend:
         target = args.text("target")
         at, window_s = args.moment("at", self._clock()), args.window("window", self._window_s)
         args.done()
-        source = self._needed_source()
-        return await self._thread.run(
-            lambda: why.run(target, engine=self._ready, source=source, at=at, window_s=window_s)
+        return await self._with_source(
+            lambda source: why.run(
+                target, engine=self._ready, source=source, at=at, window_s=window_s
+            )
         )
 
     async def _sweep(self, args: Arguments) -> Answer:
         where = parse_selector(args.text("where", ""))
         at, window_s = args.moment("at", self._clock()), args.window("window", self._window_s)
         args.done()
-        source = self._needed_source()
-        return await self._thread.run(
-            lambda: sweep.run(
+        return await self._with_source(
+            lambda source: sweep.run(
                 engine=self._ready, source=source, at=at, window_s=window_s, where=where
             )
         )
@@ -196,14 +200,24 @@ class Backend:
         assert self._engine is not None, "the backend has not been started"
         return self._engine
 
-    def _needed_source(self) -> Source:
-        if self._source is None:
+    async def _with_source(self, use: Callable[[Source], Coroutine[Any, Any, T]]) -> T:
+        """Run what needs readings in the engine's thread, with a source of its own."""
+        open_source = self._open_source
+        if open_source is None:
             raise UsageError(
                 "no source of readings",
                 hint="set prometheus.url (GPUWHY_PROMETHEUS_URL) for the server",
                 code="no_source",
             )
-        return self._source
+
+        async def used() -> T:
+            source = open_source()
+            try:
+                return await use(source)
+            finally:
+                await source.aclose()
+
+        return await self._thread.run(used)
 
     def _judged(self, text: bytes) -> Sequence[Why]:
         """Judge exporter text for `read`, which runs in one of the other threads."""

@@ -12,7 +12,7 @@ from tempfile import TemporaryFile
 from typing import TYPE_CHECKING
 
 from bot.answer import Align, Answer, Level, Table, Tone, code, line, strong
-from bot.backend import Backend
+from bot.backend import Backend, OpenSource
 from bot.delivery.webapi import WebApi
 from bot.phrases import count
 from bot.policy.policy import unknown_commands
@@ -22,16 +22,15 @@ from engine.errors import GpuwhyError, SourceError, UsageError
 
 if TYPE_CHECKING:
     from bot.settings import Settings
-    from engine.sources.port import Source
 
 _TIMEOUT_S = 15.0
 
 Probe = Callable[[], Awaitable[str]]
 
 
-async def check(settings: Settings, source: Source | None) -> Answer:
+async def check(settings: Settings, open_source: OpenSource | None) -> Answer:
     """Check everything at the same time; what fails is among the answer's errors."""
-    probes = _Probes(settings, source)
+    probes = _Probes(settings, open_source)
     try:
         found = await asyncio.gather(*(_tried(name, probe) for name, probe in probes.all()))
     finally:
@@ -81,9 +80,9 @@ async def _tried(name: str, probe: Probe) -> tuple[str, str, GpuwhyError | None]
 class _Probes:
     """One method a dependency; each returns a line, or raises."""
 
-    def __init__(self, settings: Settings, source: Source | None) -> None:
+    def __init__(self, settings: Settings, open_source: OpenSource | None) -> None:
         self._settings = settings
-        self._backend = Backend(source, overlays=settings.overlays)
+        self._backend = Backend(open_source, overlays=settings.overlays)
 
     def all(self) -> list[tuple[str, Probe]]:
         probes: list[tuple[str, Probe]] = [
@@ -155,11 +154,9 @@ class _Probes:
         return settings.store.url is None and not file.exists()
 
     async def _source(self) -> str:
-        source = self._backend.source
-        if source is None:
+        if not self._backend.has_source:
             return "none: only decode, read and rules can be asked"
-        await self._backend.ping()
-        return source.name
+        return await self._backend.ping(thorough=True)
 
     async def _slack(self) -> str:
         messenger = make_messenger(self._settings)
@@ -174,7 +171,7 @@ class _Probes:
         token = self._settings.slack.app_token
         if token is None:
             raise UsageError("there is no app token", hint="set GPUWHY_SLACK_APP_TOKEN")
-        api = WebApi(token.get_secret_value(), self._settings.slack.api_url)
+        api = WebApi(token.get_secret_value(), self._settings.slack.api_url, _TIMEOUT_S)
         try:
             await api.call("apps.connections.open", {}, form=True)
         finally:

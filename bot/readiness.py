@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from bot.telemetry import Telemetry
 from engine.errors import GpuwhyError
 
-Check = Callable[[], Awaitable[None]]
+Check = Callable[[], Awaitable[object]]
 
 _TIMEOUT_S = 5.0
 # A probe every second from several places must not become a load on what is probed.

@@ -93,7 +93,7 @@ class Request:
     Attributes:
         command: name of a command: why, sweep, decode, read, capture, rules, help.
         args: arguments by name (see the module's table); JSON-able, not to be changed.
-        text: what was typed, for people to recognise their question.
+        text: what was typed, or its beginning, for people to recognise their question.
     """
 
     command: str

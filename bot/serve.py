@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 from aiohttp import web
 
-from bot.backend import Backend
+from bot.backend import Backend, OpenSource
 from bot.delivery import Sender
 from bot.delivery.sender import Clocks
 from bot.delivery.slack import SlackMessenger
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from bot.connection import Connection
     from bot.serversettings import PolicySection
     from bot.settings import Settings
-    from engine.sources.port import Source
 
 log = logging.getLogger(__name__)
 
@@ -63,7 +62,7 @@ class Server:
 
     Args:
         settings: everything that is configured.
-        source: where readings come from, if there is one.
+        open_source: makes what readings come from, if there is anything.
         connect: connects to Slack, if it is configured.
         pace_s: shortest time between two messages of a channel (s).
     """
@@ -71,7 +70,7 @@ class Server:
     def __init__(
         self,
         settings: Settings,
-        source: Source | None,
+        open_source: OpenSource | None,
         connect: Connect | None = None,
         *,
         pace_s: float = 1.0,
@@ -84,7 +83,7 @@ class Server:
         self.store = Store(store_url(settings))
         self.policy = make_policy(settings.policy)
         self.backend = Backend(
-            source,
+            open_source,
             overlays=settings.overlays,
             window_s=settings.window,
             timeout_s=server.timeout,
@@ -161,7 +160,8 @@ class Server:
                 name=self._name,
                 clocks=Clocks(time.time, time.monotonic),
                 telemetry=self.telemetry,
-                lease_s=max(self._settings.server.lease, 2.0),
+                # A post may take two calls: looking for it, and sending it.
+                lease_s=2 * self._settings.slack.timeout + 1,
                 pace_s=self._pace_s,
             )
 
@@ -240,7 +240,7 @@ class Server:
 
     def _checks(self) -> Mapping[str, Check]:
         checks: dict[str, Check] = {"store": self.store.ping}
-        if self.backend.source is not None:
+        if self.backend.has_source:
             checks["source"] = self.backend.ping
         if self._messenger:
             checks["slack"] = self._messenger.ping
@@ -258,27 +258,27 @@ class Server:
 
 
 def serve(
-    settings: Settings, source: Source | None, connect: Connect | None, say: Callable[[str], None]
+    settings: Settings, open_source: OpenSource | None, connect: Connect | None, say: Callable[[str], None]
 ) -> int:
     """Run the server in this process until it is told to stop; return the exit status.
 
     Args:
         settings: everything that is configured.
-        source: where readings come from, if there is one.
+        open_source: makes what readings come from, if there is anything.
         connect: connects to Slack.
         say: tells a line to whoever started it.
 
     Raises:
         GpuwhyError: it cannot start.
     """
-    return asyncio.run(_serve(settings, source, connect, say))
+    return asyncio.run(_serve(settings, open_source, connect, say))
 
 
 async def _serve(
-    settings: Settings, source: Source | None, connect: Connect | None, say: Callable[[str], None]
+    settings: Settings, open_source: OpenSource | None, connect: Connect | None, say: Callable[[str], None]
 ) -> int:
     sys.setswitchinterval(_SWITCH_S)
-    server = Server(settings, source, connect)
+    server = Server(settings, open_source, connect)
     stop = asyncio.Event()
     with _signals(stop):
         status = await server.run(stop, on_ready=lambda: say(f"serving on {server.urls[0]}"))
@@ -362,7 +362,7 @@ def make_messenger(settings: Settings) -> SlackMessenger | None:
     if token.startswith("xapp-"):
         hint = "the bot token begins with xoxb-, the app token with xapp-"
         raise UsageError("slack.bot_token is an app token", hint=hint)
-    return SlackMessenger(token, slack.api_url)
+    return SlackMessenger(token, slack.api_url, slack.timeout)
 
 
 def public_url(settings: Settings) -> str:

@@ -82,6 +82,7 @@ class Slack(Section):
         app_token: secret, ``xapp-…``, for Socket Mode.
         signing_secret: secret by which requests over HTTP are known to be Slack's.
         api_url: base address of Slack's Web API.
+        timeout: longest wait for one call of it (s).
     """
 
     mode: Literal["off", "socket", "http"] = "off"
@@ -89,6 +90,7 @@ class Slack(Section):
     app_token: SecretStr | None = None
     signing_secret: SecretStr | None = None
     api_url: Annotated[WebAddress, AfterValidator(_api_base)] = SLACK_API
+    timeout: Seconds = 15.0
 
 
 def _known_kinds(who: tuple[str, ...]) -> tuple[str, ...]:

@@ -12,10 +12,18 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
+from engine.capture.plan import CapturePlan, CaptureRun
 from engine.errors import UsageError
 from engine.model import Decode, Read, Sweep, Why
 
-ANSWERS: dict[str, type] = {"why": Why, "sweep": Sweep, "decode": Decode, "read": Read}
+ANSWERS: dict[str, type] = {
+    "why": Why,
+    "sweep": Sweep,
+    "decode": Decode,
+    "read": Read,
+    "capture-plan": CapturePlan,
+    "capture-run": CaptureRun,
+}
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _SPARSE = ("Entity", "Item")
 

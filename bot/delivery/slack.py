@@ -20,10 +20,11 @@ class SlackMessenger:
     Args:
         token: bot token, ``xoxb-…``.
         api_url: base address of the Web API; response URLs may lie there too.
+        timeout_s: longest wait for one call (s).
     """
 
-    def __init__(self, token: str, api_url: str) -> None:
-        self._api = WebApi(token, api_url)
+    def __init__(self, token: str, api_url: str, timeout_s: float = 15.0) -> None:
+        self._api = WebApi(token, api_url, timeout_s)
         self._may_look = True
 
     async def post(self, channel: str, message: Message, *, thread: str | None, mark: str) -> str:

@@ -16,7 +16,6 @@ import orjson
 
 from bot.delivery.messenger import AwayError, LimitedError, RejectedError
 
-TIMEOUT_S = 15.0
 _LONGEST_WAIT_S = 600.0
 # Slack's words for trouble of its own.
 _PASSING = frozenset({"internal_error", "fatal_error", "service_unavailable", "request_timeout"})
@@ -38,11 +37,13 @@ class WebApi:
     Args:
         token: bot token, ``xoxb-…``.
         base_url: base address of the Web API, with a slash at the end.
+        timeout_s: longest wait for an answer (s).
     """
 
-    def __init__(self, token: str, base_url: str) -> None:
+    def __init__(self, token: str, base_url: str, timeout_s: float) -> None:
         self._token = token
         self._base_url = base_url
+        self._timeout_s = timeout_s
         self._session: aiohttp.ClientSession | None = None
 
     async def call(
@@ -101,7 +102,7 @@ class WebApi:
     ) -> tuple[int, str, bytes]:
         if self._session is None:
             self._session = aiohttp.ClientSession(
-                timeout=aiohttp.ClientTimeout(total=TIMEOUT_S), cookie_jar=aiohttp.DummyCookieJar()
+                timeout=aiohttp.ClientTimeout(total=self._timeout_s), cookie_jar=aiohttp.DummyCookieJar()
             )
         try:
             async with self._session.post(

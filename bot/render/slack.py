@@ -117,8 +117,7 @@ def _notice(answer: Answer) -> str:
     said = " ".join(text_of(answer.title).split())
     if answer.blocks and isinstance(first := answer.blocks[0], Text):
         said = f"{said}\n{text_of(first.line)}"
-    rows = [mrkdwn.prose(row) for row in said.split("\n")]
-    text = "\n".join(rows)
+    text = "\n".join(mrkdwn.prose(paragraph) for paragraph in said.split("\n"))
     return text if text.strip() and size(text) <= _NOTICE else notice(text_of(answer.title))
 
 

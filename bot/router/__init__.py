@@ -4,7 +4,8 @@
 for what is no question. Both take text as Slack sends it.
 """
 
+from bot.router.arguments import COMMANDS
 from bot.router.understand import understand
-from bot.router.words import COMMANDS, parse_words
+from bot.router.words import parse_words
 
 __all__ = ["COMMANDS", "parse_words", "understand"]

@@ -1,4 +1,4 @@
-"""A message as clauses: words without case, contractions and slips, with marks for what they name."""
+"""A message as clauses: words without case, contractions or slips, and marks for what is named."""
 
 from __future__ import annotations
 
@@ -7,14 +7,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from bot.router.spans import Mark, Marked
-from bot.router.vocabulary import CONTRACTIONS, meant
+from bot.router.spelling import CONTRACTIONS, meant
 
-_TOKEN = re.compile(
-    r"[A-Za-z][A-Za-z]*(?:['-][A-Za-z]+)*|\d[\w.%]*|[\ue000-\uf8ff]|[?!.,;:\n]|[^\s\w]|\w+"
-)
+_TOKEN = re.compile(r"[A-Za-z]+(?:['-][A-Za-z]+)*|\d[\w.%]*|[\ue000-\uf8ff]|[?!.,;:\n]|[^\s\w]|\w+")
 _ENDS = frozenset("?!.;\n")
 # Marks that a clause may carry without being about them.
 _TIMES = frozenset({"AT", "WINDOW", "SPAN", "SINCE", "THEN", "BETWEEN"})
+_KINDS = _TIMES | {"TARGET", "NAMED", "CODE", "REASON", "SELECTOR"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +35,7 @@ class Clause:
     @property
     def words(self) -> tuple[str, ...]:
         """The tokens that are no marks."""
-        return tuple(token for token in self.tokens if not token.isupper())
+        return tuple(token for token in self.tokens if token not in _KINDS)
 
     @property
     def shape(self) -> str:
@@ -82,8 +81,7 @@ def _split(marked: Marked) -> Iterator[Clause]:
             if not named:
                 yield ended(question=False)
         elif piece[0].isalnum():
-            for word in CONTRACTIONS.get(piece.lower(), piece.lower()).split():
-                word_ = word.removesuffix("'s")
-                typed.append(word_)
-                tokens.append(meant(word_))
+            words = CONTRACTIONS.get(piece.lower(), piece.lower().removesuffix("'s")).split()
+            typed.extend(words)
+            tokens.extend(map(meant, words))
     yield ended(question=False)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from bot.router.spans import Marked
+from bot.router.spans import Marked, pattern
 from bot.times import parse_moment, parse_span
 from engine.errors import UsageError
 
@@ -17,69 +17,68 @@ from engine.errors import UsageError
 _SOME_NOW = 1_750_000_000.0
 
 _NUMBERS = {
-    **{"a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6},
-    **{"ten": 10, "fifteen": 15, "twenty": 20, "thirty": 30, "a couple of": 2, "couple of": 2},
+    "a": 1,
+    "an": 1,
+    "one": 1,
+    "two": 2,
+    "three": 3,
+    "four": 4,
+    "five": 5,
+    "six": 6,
+    "ten": 10,
+    "fifteen": 15,
+    "twenty": 20,
+    "thirty": 30,
+    "couple of": 2,
+    "a couple of": 2,
 }
 _HALVES = {"m": "30s", "h": "30m", "d": "12h", "w": "84h"}
-_COUNT = (
-    rf"(?P<count>\d{{1,6}}(?:\.\d{{1,3}})?|half an?|{'|'.join(sorted(_NUMBERS, reverse=True))})"
-)
+_WORDS = "|".join(sorted(_NUMBERS, reverse=True))
+_COUNT = rf"(?P<count>\d{{1,6}}(?:\.\d{{1,3}})?|half an?|{_WORDS})"
 _UNITS = r"secs?|seconds?|s|mins?|minutes?|m|hrs?|hours?|h"
-_SPAN = rf"{_COUNT}[\s-]*(?P<unit>{_UNITS})"
 _LENGTH = rf"{_COUNT}[\s-]*(?P<unit>{_UNITS}|days?|d|weeks?|w)(?P<more>\d{{1,3}}m)?"
 _CLOCK = r"\d{1,2}:\d{2}(?::\d{2})?"
 _DAY = r"\d{4}-\d{2}-\d{2}"
-_ZONE = r"(?:Z|[+-]\d{2}:?\d{2})"
-_ZONES = "UTC|GMT|BST|CES?T|E[SD]T|C[SD]T|M[SD]T|P[SD]T|JST|IST"
+_OFFSET = r"Z|[+-]\d{2}:?\d{2}|UTC|GMT"
+_ZONE = rf"{_OFFSET}|BST|CES?T|E[SD]T|C[SD]T|M[SD]T|P[SD]T|JST|IST"
+_WEEKDAY = "(?:mon|tues|wednes|thurs|fri|satur|sun)day"
 
 _START = r"(?<![\w:./-])"
 _END = r"(?![\w:/'-]|\.\d)"
+_AT = r"(?:(?:at|around|about|on|@|~)\s*)?"
 
-_DATED = re.compile(
-    rf"{_START}(?:(?:at|around|about|on|@)\s*)?(?P<day>{_DAY})"
-    rf"(?:T|\s+(?:at\s+)?)(?P<clock>{_CLOCK}(?:\.\d{{1,6}})?)\s*(?P<zone>{_ZONE}|UTC|GMT)?{_END}",
-    re.IGNORECASE,
+_DATED = pattern(
+    rf"{_START}{_AT}(?P<day>{_DAY})(?:T|\s+(?:at\s+)?)(?P<clock>{_CLOCK}(?:\.\d{{1,6}})?)",
+    rf"\s*(?P<zone>{_OFFSET})?{_END}",
 )
-_EPOCH = re.compile(rf"{_START}(?:at|@|around)\s*(?P<epoch>1\d{{9}}(?:\.\d{{1,6}})?){_END}", re.I)
-_BETWEEN = re.compile(
-    rf"{_START}(?:between|from)?\s*(?P<first>{_CLOCK})\s*(?:and|to|till|until|-)\s*"
+_EPOCH = pattern(rf"{_START}(?:at|@|around)\s*(?P<epoch>1\d{{9}}(?:\.\d{{1,6}})?){_END}")
+_BETWEEN = pattern(
+    rf"{_START}(?:between|from)?\s*(?P<first>{_CLOCK})\s*(?:and|to|till|until|-)\s*",
     rf"(?P<last>{_CLOCK}){_END}",
-    re.IGNORECASE,
 )
-_AGO = re.compile(
-    rf"{_START}(?:(?:about|around|some|like)\s+)?{_LENGTH}\s+(?:ago|back|earlier){_END}", re.I
+_AGO = pattern(rf"{_START}(?:(?:about|around|some|like)\s+)?{_LENGTH}\s+(?:ago|back|earlier){_END}")
+_BACK = pattern(
+    rf"{_START}(?:(?:in|over|during|for|within|of)\s+)?(?:the\s+|these\s+)?",
+    rf"(?:last|past|previous)\s+(?:{_LENGTH}|(?P<only>min|minute|hour|day|week)){_END}",
 )
-_BACK = re.compile(
-    rf"{_START}(?:(?:in|over|during|for|within|of)\s+)?(?:the\s+|these\s+)?(?:last|past|previous)\s+"
-    rf"(?:{_LENGTH}|(?P<only>min|minute|hour|day|week)){_END}",
-    re.IGNORECASE,
+_SINCE = pattern(
+    rf"{_START}since\s+(?:(?:about|around|at)\s+)?(?:{_CLOCK}(?:\s*[ap]m)?|{_DAY}(?:T\S+)?",
+    rf"|{_LENGTH}(?:\s+ago)?|(?:this|last|today)?\s*(?:morning|night|evening|noon|week)",
+    rf"|{_WEEKDAY}|yesterday|today|the (?:reboot|upgrade|update|restart)){_END}",
 )
-_SINCE = re.compile(
-    rf"{_START}since\s+(?:about\s+|around\s+|at\s+)?(?:{_CLOCK}(?:\s*[ap]m)?|{_DAY}(?:T\S+)?"
-    rf"|{_LENGTH}(?:\s+ago)?|yesterday|(?:this|last|today)?\s*(?:morning|night|evening|noon|week)"
-    r"|(?:mon|tues|wednes|thurs|fri|satur|sun)day|the (?:reboot|upgrade|update|restart)|today)"
-    rf"{_END}",
-    re.IGNORECASE,
+_TWELVE = pattern(
+    rf"{_START}{_AT}(?P<hour>\d{{1,2}})(?::(?P<minute>\d{{2}}))?\s*(?P<half>[ap])\.?m\.?{_END}"
 )
-_TWELVE = re.compile(
-    rf"{_START}(?:(?:at|around|about|@)\s*)?(?P<hour>\d{{1,2}})(?::(?P<minute>\d{{2}}))?\s*"
-    rf"(?P<half>[ap])\.?m\.?{_END}",
-    re.IGNORECASE,
-)
-_TIME = re.compile(
-    rf"{_START}(?:(?:at|around|about|@|~)\s*)?(?P<clock>{_CLOCK})"
-    rf"\s*(?P<zone>{_ZONE}|{_ZONES})?{_END}",
-    re.IGNORECASE,
-)
-_THEN = re.compile(
-    rf"{_START}(?:yesterday|tomorrow|last (?:night|week|month|monday|tuesday|wednesday|thursday"
-    r"|friday|saturday|sunday|time)|this (?:morning|afternoon|evening)|tonight"
-    r"|on (?:mon|tues|wednes|thurs|fri|satur|sun)day|the other day|earlier today|next \w+"
-    r"|(?:over|during|at) (?:the )?(?:night|weekend|lunch|midnight|noon)|overnight|a while ago"
+_TIME = pattern(rf"{_START}{_AT}(?P<clock>{_CLOCK})\s*(?P<zone>{_ZONE})?{_END}")
+_VAGUE = pattern(
+    rf"{_START}(?:yesterday|tomorrow|last (?:night|week|month|time|{_WEEKDAY})|tonight|overnight",
+    rf"|this (?:morning|afternoon|evening)|on {_WEEKDAY}|the other day|earlier today|next \w+",
+    r"|(?:over|during|at) (?:the )?(?:night|weekend|lunch|midnight|noon)|a while ago",
     rf"|(?:days|weeks|hours|long) ago|later|afterwards|{_DAY}){_END}",
-    re.IGNORECASE,
 )
-_FOR = re.compile(rf"{_START}(?:(?:for|over|during)\s+)?{_SPAN}{_END}", re.IGNORECASE)
+_FOR = pattern(
+    rf"{_START}(?:(?:for|over|during)\s+)?{_COUNT}[\s-]*(?P<unit>{_UNITS}){_END}",
+)
 
 
 def mark_times(marked: Marked) -> None:
@@ -93,7 +92,7 @@ def mark_times(marked: Marked) -> None:
     marked.find("AT", _TWELVE, _twelve)
     marked.find("AT", _TIME, _clock)
     marked.find("THEN", _TIME, lambda found: found[0])
-    marked.find("THEN", _THEN, lambda found: found[0])
+    marked.find("THEN", _VAGUE, lambda found: found[0])
 
 
 def mark_spans(marked: Marked) -> None:

@@ -13,7 +13,7 @@ from bot.router.slacktext import Message
 _MARKS = re.compile(
     r"NVRM: |\bS?Xid \((?:PCI:)?[0-9A-Fa-f]{4}|\bXid=\d+ on Device="
     r"|nvidia-nvswitch\d?: |detected NVSwitch"
-    r"|={4,}NVSMI LOG={4,}|\| NVIDIA-SMI \d|\bNCCL (?:INFO|WARN|TRACE) "
+    r"|=NVSMI LOG=|\| NVIDIA-SMI \d|\bNCCL (?:INFO|WARN|TRACE) "
     r"|nvidia[-_]peermem|nv_peer_mem"
     r"|clocks_(?:throttle|event)_reasons\.(?:active|supported)"
     r"|\b[HS]W [A-Z][A-Za-z ]{3,30} : (?:Not )?Active"

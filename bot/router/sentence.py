@@ -10,17 +10,17 @@ from bot.router import codes, moments, targets
 from bot.router.clauses import Clause, clauses
 from bot.router.intents import RULES
 from bot.router.intents.manner import forbids, settles, thanks, withdraws
+from bot.router.profilers import abbreviated
 from bot.router.selectors import mark_selectors
 from bot.router.spans import Marked
-from bot.router.vocabulary import KNOWN, POLITE
+from bot.router.spelling import KNOWN
+from bot.router.vocabulary import POLITE
 
 # Nobody asks in more letters than this; longer prose is a report.
 _LONGEST = 600
 _SHOUTED_WORDS = 3
-_PHRASES = (
-    (re.compile(r"\bnsight[ -]?systems?\b", re.IGNORECASE), "nsys"),
-    (re.compile(r"\bnsight[ -]?compute\b", re.IGNORECASE), "ncu"),
-)
+# Commands that a message asks for alone: an act, and words that many a sentence begins with.
+_ALONE = frozenset({"capture", "help", "rules"})
 _QUOTATION = re.compile(r"\"([^\"\n]*)\"|(?<!\w)'([^'\n]{0,200})'(?!\w)")
 _DECODE = re.compile(
     r"(?:(?:please|pls|hey|hi|gpuwhy|can you|could you)\W+)*decode:?\s+`?"
@@ -49,13 +49,15 @@ def read_sentence(prose: str) -> Said | None:
     said = clauses(marked)
     if any(withdraws(clause) for clause in said):
         return None
-    asked = [found for clause in said if (found := _asked(clause))]
-    if asked and any(settles(clause) for clause in said[1:]):
+    asked = [_asked(clause) for clause in said]
+    if not any(asked):
+        named = _DECODE.fullmatch(prose)
+        return Said("decode", {"text": named["what"]}) if named else None
+    chosen = _one([one for one in asked if one])
+    if chosen is None or any(settles(clause) for clause in said[1:]):
         return None
-    if not asked and (plain := _DECODE.fullmatch(prose)):
-        return Said("decode", {"text": plain["what"]})
-    chosen = _one(asked)
-    if chosen is None or (chosen.command == "capture" and not _nothing_else(said)):
+    others = [clause for clause, one in zip(said, asked, strict=True) if one != chosen]
+    if chosen.command in _ALONE and not all(set(other.tokens) <= POLITE for other in others):
         return None
     if chosen.command not in {"why", "sweep"}:
         return chosen
@@ -73,9 +75,7 @@ def _calm(prose: str) -> str:
 
 def mark_all(prose: str) -> Marked:
     """Return prose with everything marked that it names."""
-    for phrase, word in _PHRASES:
-        prose = phrase.sub(word, prose)
-    marked = Marked(prose)
+    marked = Marked(abbreviated(prose))
     mark_selectors(marked)
     marked.text = _QUOTATION.sub(_unquoted, marked.text)
     targets.mark_explicit(marked)
@@ -113,26 +113,16 @@ def _one(asked: list[Said]) -> Said | None:
     return different[0] if len(different) == 1 else None
 
 
-def _nothing_else(said: list[Clause]) -> bool:
-    """Return whether nothing but courtesies is said beside an order to capture."""
-    others = [clause for clause in said if "TARGET" not in clause.tokens]
-    return len(said) - len(others) == 1 and all(set(other.tokens) <= POLITE for other in others)
-
-
 def _times(marked: Marked) -> dict[str, Json] | None:
     """Return ``at`` and ``window``, or None if the time asked about cannot be told."""
-    told = {kind: [m.value for m in marked.marks if m.kind == kind] for kind in _TIME_KINDS}
-    moments_told = len(told["AT"]) + len(told["BETWEEN"])
-    if told["THEN"] or moments_told > 1 or len(told["WINDOW"]) > 1:
+    at, window, period = (marked.values(kind) for kind in ("AT", "WINDOW", "BETWEEN"))
+    if marked.values("THEN") or len(at) + len(period) > 1 or len(window) > 1:
         return None
     times: dict[str, Json] = {}
-    if told["WINDOW"]:
-        times["window"] = told["WINDOW"][0]
-    if told["AT"]:
-        times["at"] = told["AT"][0]
-    if told["BETWEEN"]:
-        times["at"], times["window"] = moments.period(str(told["BETWEEN"][0]))
+    if window:
+        times["window"] = window[0]
+    if at:
+        times["at"] = at[0]
+    if period:
+        times["at"], times["window"] = moments.period(str(period[0]))
     return times
-
-
-_TIME_KINDS = ("AT", "BETWEEN", "WINDOW", "THEN")

@@ -21,6 +21,9 @@ _QUOTED_REST = re.compile(r"^(?:&gt;){3}(.*)\Z", re.MULTILINE | re.DOTALL)
 # Whatever needs a look: no-break spaces, direction marks, control characters.
 _ODD = re.compile(r"[^\n\t -~]")
 _INLINE = 80
+_EXCERPT = 300
+# Longer prose is no question, and is not tidied.
+_LONGEST = 2_000
 
 _LETTERS = str.maketrans(
     {
@@ -56,6 +59,11 @@ class Message:
     fences: tuple[str, ...] = ()
     quoted: str = ""
 
+    @property
+    def excerpt(self) -> str:
+        """The beginning, by which people recognise their message."""
+        return self.raw if len(self.raw) <= _EXCERPT else self.raw[: _EXCERPT - 1] + "\u2026"
+
 
 def read_message(text: str) -> Message:
     """Tell a message apart; any text will do."""
@@ -69,12 +77,15 @@ def read_message(text: str) -> Message:
         return " " if "\n" in body or len(body) > _INLINE else f" `{body}` "
 
     def keep_quote(found: re.Match[str]) -> str:
-        quoted.append(plain(found[1]))
+        quoted.append(found[1])
         return ""
 
     prose = _FENCE.sub(keep_fence, text)
     prose = _QUOTED_LINE.sub(keep_quote, _QUOTED_REST.sub(keep_quote, prose))
-    return Message(plain(text).strip(), tidy(plain(prose)), tuple(fences), "\n".join(quoted))
+    prose = plain(prose)
+    if len(prose) <= _LONGEST:
+        prose = tidy(prose)
+    return Message(plain(text).strip(), prose, tuple(fences), plain("\n".join(quoted)))
 
 
 def plain(text: str) -> str:
@@ -107,7 +118,6 @@ def _shown(found: re.Match[str]) -> str:
 
 def _letter(found: re.Match[str]) -> str:
     """Return what stands for an odd character: nothing where it has no shape, or a space."""
-    category = unicodedata.category(found[0])
-    if category in {"Cf", "Co"}:
-        return ""
-    return " " if category in {"Cc", "Zs", "Zl", "Zp", "Cs"} else found[0]
+    if found[0].isprintable():
+        return found[0]
+    return "" if unicodedata.category(found[0]) in {"Cf", "Co"} else " "

@@ -32,7 +32,7 @@ class Marked:
     text: str
     marks: list[Mark] = field(default_factory=list)
 
-    def find(self, kind: str, pattern: re.Pattern[str], reading: Reading) -> None:
+    def find(self, kind: str, what: re.Pattern[str], reading: Reading) -> None:
         """Put a mark wherever a pattern matches, unless its reading is None."""
 
         def replace(found: re.Match[str]) -> str:
@@ -42,9 +42,33 @@ class Marked:
             self.marks.append(Mark(kind, value))
             return f" {chr(_FIRST + len(self.marks) - 1)} "
 
-        self.text = pattern.sub(replace, self.text)
+        self.text = what.sub(replace, self.text)
 
     def at(self, char: str) -> Mark | None:
         """Return the mark that a character is, or None for any other character."""
         number = ord(char) - _FIRST
         return self.marks[number] if 0 <= number < len(self.marks) else None
+
+    def values(self, kind: str) -> list[str | float]:
+        """Return what the marks of a kind stand for, in the order in which they were found."""
+        return [mark.value for mark in self.marks if mark.kind == kind]
+
+
+def pattern(*parts: str) -> re.Pattern[str]:
+    """Return the parts as one pattern that does not look at case."""
+    return re.compile("".join(parts), re.IGNORECASE)
+
+
+def shape(*parts: str) -> re.Pattern[str]:
+    """Return the parts as one pattern for a clause's shape, where case tells marks from words."""
+    return re.compile("".join(parts))
+
+
+def word_set(*lines: str) -> frozenset[str]:
+    """Return the words of some lines."""
+    return frozenset(" ".join(lines).split())
+
+
+def any_of(*lines: str) -> str:
+    """Return a pattern for any of the words of some lines."""
+    return f"(?:{'|'.join(' '.join(lines).split())})"

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 
 from bot.request import Request
+from bot.router.arguments import COMMANDS
 from bot.router.pasted import pasted_text
 from bot.router.sentence import Said, read_sentence
 from bot.router.slacktext import Message, read_message
-from bot.router.words import COMMANDS, read_words
+from bot.router.words import read_words
 from engine.errors import UsageError
 
 _TYPED = re.compile(
@@ -16,9 +17,9 @@ _TYPED = re.compile(
 )
 # How gpuwhy's own answers begin.
 _OWN_WORDS = re.compile(
-    r"\bis (?:degraded: |(?:healthy|idle) (?:at|from|in|over|for|\d)[^?]{0,80}: )|\bhas no verdict\b"
-    r"|\b(?:\d+ incidents?|no incident) among \d|\bnothing could be checked\b"
-    r"|\bnone of the \d+ causes\b",
+    r"\bis (?:degraded: |(?:healthy|idle) (?:at|from|in|over|for|\d)[^?]{0,80}: )"
+    r"|\bhas no verdict\b|\bnone of the \d+ causes\b"
+    r"|\b(?:\d+ incidents?|no incident) among \d|\bnothing could be checked\b",
     re.IGNORECASE,
 )
 
@@ -31,7 +32,7 @@ def understand(text: str) -> Request | None:
     """
     message = read_message(text)
     said = _understood(message)
-    return None if said is None else Request(said.command, said.args, message.raw)
+    return None if said is None else Request(said.command, said.args, message.excerpt)
 
 
 def _understood(message: Message) -> Said | None:

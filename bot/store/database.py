@@ -29,7 +29,7 @@ class Database:
     """A database at an address.
 
     Nothing is connected before `open`. Every use is one short transaction with a time-out; when the
-    database is back after an outage, the next use works.
+    database is back after an outage, the next use works. What timed out may still have been done.
 
     Args:
         url: ``sqlite:///FILE`` or ``postgresql://USER:PASSWORD@HOST:PORT/NAME``.
@@ -81,9 +81,9 @@ class Database:
 
     async def close(self) -> None:
         """Let what is running end, and close all connections; harmless when they are closed."""
+        engine, self._engine = self._engine, None  # nothing begins from here on
         if self._running:
             await asyncio.wait(self._running, timeout=self._timeout_s)
-        engine, self._engine = self._engine, None
         if engine is not None:
             await engine.dispose()
 
@@ -130,14 +130,14 @@ class Database:
 
     async def _write(self, work: Work[_T]) -> _T:
         """Return what ``work`` returns, done in one transaction that may write."""
-        return await self._transaction(_writer(self._connected()), work, self._write_turn)
+        return await self._transaction(work, self._write_turn, _writer)
 
     async def _read(self, work: Work[_T]) -> _T:
         """Return what ``work`` returns, done in one transaction that only reads.
 
         In SQLite it waits for no writer.
         """
-        return await self._transaction(self._connected(), work, self._read_turn)
+        return await self._transaction(work, self._read_turn, _reader)
 
     async def _rows(self, query: Executable) -> Sequence[Row[Any]]:
         """Return the rows of a query that only reads."""
@@ -162,17 +162,16 @@ class Database:
             return postgresql.insert(table)
         return sqlite.insert(table)
 
-    def _connected(self) -> AsyncEngine:
-        if self._engine is None:
-            message = f"{self.place} is not open"
-            raise StoreError(message)
-        return self._engine
-
     async def _transaction(
-        self, engine: AsyncEngine, work: Work[_T], turn: asyncio.Semaphore
+        self,
+        work: Work[_T],
+        turn: asyncio.Semaphore,
+        kind: Callable[[AsyncEngine], AsyncEngine],
     ) -> _T:
         async def whole() -> _T:
-            async with engine.begin() as connection:
+            if self._engine is None:
+                raise StoreError(f"{self.place} is not open")
+            async with kind(self._engine).begin() as connection:
                 return await work(connection)
 
         return await self._uncut(whole, turn, self._faults, self._timeout_s)
@@ -210,6 +209,11 @@ class Database:
         self._running.discard(task)
         if not task.cancelled():
             task.exception()  # told to the caller, if it still listens
+
+
+def _reader(engine: AsyncEngine) -> AsyncEngine:
+    """Return the engine for reading."""
+    return engine
 
 
 def _writer(engine: AsyncEngine) -> AsyncEngine:

@@ -118,7 +118,6 @@ def _postgresql(address: PostgresqlAddress, timeout_s: float) -> tuple[AsyncEngi
         message = f"{address} needs the driver asyncpg, which is not installed"
         hint = "run: pip install 'gpuwhy[postgresql]'"
         raise StoreError(message, hint=hint, code="store_config") from None
-    milliseconds = str(max(1, int(timeout_s * 1000)))
 
     async def connect() -> Any:
         try:
@@ -129,8 +128,8 @@ def _postgresql(address: PostgresqlAddress, timeout_s: float) -> tuple[AsyncEngi
                 server_settings={
                     "application_name": "gpuwhy",
                     # The server gives up with us, also when we are gone and cannot tell it.
-                    "lock_timeout": milliseconds,
-                    "idle_in_transaction_session_timeout": milliseconds,
+                    "lock_timeout": _milliseconds(timeout_s / 2),
+                    "idle_in_transaction_session_timeout": _milliseconds(timeout_s),
                 },
             )
         except ValueError:  # from asyncpg's reading of the address
@@ -147,3 +146,7 @@ def _postgresql(address: PostgresqlAddress, timeout_s: float) -> tuple[AsyncEngi
     )
     own = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError)
     return engine, (SQLAlchemyError, OSError, *own)
+
+
+def _milliseconds(seconds: float) -> str:
+    return str(max(1, int(seconds * 1000)))

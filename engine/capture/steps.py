@@ -77,10 +77,10 @@ class Steps:
             raise CaptureError(said, hint="does a login shell there print something?")
         await self._write(name, Phase.DONE, {"file": str(destination), "size_bytes": size})
 
-    async def tidy(self, argv: tuple[str, ...]) -> None:
-        """Remove what a tool left behind in a place of its own choice."""
+    async def tidy(self, argv: tuple[str, ...], *, timeout_s: float) -> None:
+        """Remove what a tool left behind that could not be known when the plan was made."""
         await self._write("tidy", Phase.BEGIN, {"argv": list(argv)})
-        await self._executor.run(argv, timeout_s=self.plan.step("clean").timeout_s)
+        await self._executor.run(argv, timeout_s=timeout_s)
         await self._write("tidy", Phase.DONE, {})
 
     async def _command(self, step: CaptureStep, accept: Accept) -> Completed:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
 from engine.capture.errors import CaptureError
-from engine.capture.executors.files import partial
+from engine.capture.executors.files import remove_partial
 from engine.capture.plan import CapturePlan, CaptureStep
 from engine.capture.ports import Entry, Executor, Journal, Phase
 from engine.capture.profilers import profiler_named
@@ -38,7 +39,7 @@ async def undo(
 
     A journal that does not take an entry does not keep anything from being undone.
     """
-    partial(Path(plan.file)).unlink(missing_ok=True)
+    await asyncio.to_thread(remove_partial, Path(plan.file).parent)
     failed = []
     profiler = profiler_named(plan.profiler)
     for step in pending(plan, entries):

@@ -96,14 +96,15 @@ class ExporterReader:
             name, labels, end = parse_head(raw)
         except LineError:
             return False
-        if not raw[end:].partition(b"#")[0].strip():
+        words = raw[end:].partition(b"#")[0].split()
+        if not words:
             self._collected.add_valueless(number, name)
             return True
         try:
             value, _stamp = parse_tail(raw[end:])
         except LineError:
             return False
-        self._collected.add(name, labels, value, number)
+        self._collected.add(name, labels, value, number, words[0].decode("utf-8", "replace"))
         self._keep(text)
         return True
 

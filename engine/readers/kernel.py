@@ -19,8 +19,8 @@ from engine.readers.xid_detail import detail_of
 from engine.readers.xid_line import (
     LostGpu,
     XidEvent,
-    message_of_json,
     serial_of,
+    unwrapped,
     uuid_of,
     xid_events,
 )
@@ -51,13 +51,15 @@ class KernelReader:
 
     def feed(self, number: int, text: str) -> bool:
         """Take one line; driver lines without an event are known, and only skipped."""
-        text = message_of_json(text)
+        text, host = unwrapped(text)
         switch = sxid_event(text, number)
         if switch is not None:
+            switch.host = switch.host or host
             self._events.add_sxid(switch)
             return True
         seen = False
         for event in xid_events(text, number):
+            event.host = event.host or host
             event.message = event.message[:_MESSAGE]
             event.detail |= self._detail(event)
             self._events.add_xid(event)
@@ -66,6 +68,7 @@ class KernelReader:
             return True
         lost = self._lost.feed(number, text)
         if lost is not None:
+            lost.host = lost.host or host
             self._events.add_xid(lost)
             return True
         return (

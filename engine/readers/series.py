@@ -66,8 +66,10 @@ class Collected:
         """Return whether a name is that of a known metric."""
         return name in self._spellings or name in self._fields or name.startswith("DCGM_F")
 
-    def add(self, name: str, labels: Mapping[str, str], value: float, line: int) -> None:
-        """Add one sample."""
+    def add(
+        self, name: str, labels: Mapping[str, str], value: float, line: int, written: str = ""
+    ) -> None:
+        """Add one sample; ``written`` is the text of its value."""
         key = (name, frozenset(labels.items()))
         series = self.series.get(key)
         if series is None:
@@ -77,7 +79,7 @@ class Collected:
             signal, scale = self._signal(name, labels)
             series = Series(name, labels, locate(labels), line, signal, scale)
             self.series[key] = series
-        why = _why_no_reading(series, value)
+        why = _why_no_reading(series, value, written)
         if why is None:
             series.last = value
             series.count += 1
@@ -111,9 +113,9 @@ def is_profiling(name: str) -> bool:
     return "_PROF_" in name
 
 
-def _why_no_reading(series: Series, value: float) -> str | None:
+def _why_no_reading(series: Series, value: float, written: str) -> str | None:
     """Return why a value is no reading, None if it is one."""
-    why = reason(value)
+    why = reason(value, written)
     signal = series.signal
     counter = signal is not None and signal.kind == "counter"
     if why.startswith(("INT32", "UINT32")) and (counter or signal is None):

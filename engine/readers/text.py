@@ -22,6 +22,8 @@ _BLOCK = 262_144
 _ANSI = re.compile(
     rb"\x1b(?:\[[0-?]*+[ -/]*+[@-~]|\][^\x07\x1b]*+(?:\x07|\x1b\\)?|[()][0-9A-Za-z])"
 )
+# A quoted message: "> " before each line.
+_QUOTED = re.compile(rb"^(?:> ?){1,4}(?=\S)")
 _PACKED = {
     b"\x1f\x8b": ("gzip", "zcat"),
     b"\x28\xb5\x2f\xfd": ("zstd", "zstdcat"),
@@ -71,8 +73,8 @@ class Blocks:
 
 
 def clean(raw: bytes) -> str:
-    """Return one raw line as text: no carriage return, no colour codes, printable replacements."""
-    raw = raw.rstrip(b"\r")
+    """Return one raw line as text: no carriage return, colour codes or quotation marks of a chat."""
+    raw = _QUOTED.sub(b"", raw.rstrip(b"\r"))
     if b"\x1b" in raw:
         raw = _ANSI.sub(b"", raw)
     return raw.decode("utf-8", "replace")

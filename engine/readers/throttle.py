@@ -28,6 +28,8 @@ _EXPLAINED = ("sw_power_cap", "sync_boost", "clocks_setting")
 _COOL_C = 70.0
 # Time under a limit below which no lasting slowdown is explained (s).
 _BRIEF_S = 10.0
+# Share of the maximum SM clock from which a GPU runs at full speed: boost steps are 15 MHz.
+_FULL_CLOCK = 0.98
 
 
 @dataclass(slots=True)
@@ -137,6 +139,8 @@ def _cause(reasons: list[str], around: Around) -> tuple[str | None, Severity]:
             return "power_bound", Severity.INFO
     if "gpu_idle" in reasons:
         return "idle", Severity.INFO
+    if "clocks_setting" in reasons and not _at_full_clock(around):
+        return "clocks_locked", Severity.LOW
     return None, Severity.LOW if reasons else Severity.INFO
 
 
@@ -279,3 +283,8 @@ def _limit_lowered(around: Around) -> bool:
 def _at_limit(around: Around) -> bool:
     power, limit = around.power_w, around.power_limit_w
     return power is not None and limit is not None and power >= 0.9 * limit
+
+
+def _at_full_clock(around: Around) -> bool:
+    clock, highest = around.sm_clock_mhz, around.max_sm_clock_mhz
+    return clock is not None and highest is not None and clock >= _FULL_CLOCK * highest

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from math import isfinite
 
 from engine.catalogue.types import Catalogue
 from engine.model import Finding, Severity
+from engine.readers.error_series import ecc_counts, sxid_gauges
 from engine.readers.series import Collected, Series, is_profiling
 from engine.readers.throttle import Around, throttle_finding
 from engine.readers.xid_series import xid_counts, xid_gauges
+from engine.signals.clean import FP64_BLANK, INT32_BLANK, INT64_BLANK
 from engine.signals.labels import gpu_entity
 from engine.units import number, quantity
 
-_MARKERS = {"FP64": "140737488355328 (2^47)", "INT64": "9223372036854775792", "INT32": "2147483632"}
+_BASES = {"FP64": int(FP64_BLANK), "INT64": INT64_BLANK, "INT32": int(INT32_BLANK)}
+# What each marker means, in the order in which they count up from the base.
 _MEANS = {
     "BLANK": "no reading",
     "NOT_FOUND": "not found",
@@ -37,6 +41,8 @@ def value_oddities(collected: Collected, catalogue: Catalogue) -> Iterator[Findi
     yield from _valueless(collected)
     yield from xid_counts(collected, catalogue)
     yield from xid_gauges(collected, catalogue)
+    yield from sxid_gauges(collected, catalogue)
+    yield from ecc_counts(collected)
     yield from _masks(collected, catalogue)
     yield from _percent(collected)
     yield from _pcie_rates(collected)
@@ -62,8 +68,10 @@ def _blanks(collected: Collected) -> Iterator[Finding]:
     parts = [f"{total} sample{are} blank: DCGM's marker for no reading, not a value."]
     for why, found in blank.items():
         kind, _, suffix = why.partition("_")
+        marker = _BASES[kind] + list(_MEANS).index(suffix)
+        power = " = 2^47" if marker == FP64_BLANK else ""
         parts.append(
-            f"{why} ({_MARKERS[kind]}, {_MEANS[suffix]}) in {listed(s.name for s in found)}."
+            f"{why} ({marker}{power}, {_MEANS[suffix]}) in {listed(s.name for s in found)}."
         )
     parts.append("Drop such samples before any arithmetic.")
     real = [s for s in collected.series.values() if s.count and not s.bad and s.signal]
@@ -118,7 +126,8 @@ def _impossible(collected: Collected) -> Iterator[Finding]:
         count = sum(hits.values())
         marker = next((_IMPOSSIBLE[w] for w in hits), "")
         title = series.signal.title if series.signal else series.name
-        says = f"{series.name}: the sample {number(series.bad_value)}{marker} is corrupt"
+        written = number(series.bad_value) if isfinite(series.bad_value) else "infinity"
+        says = f"{series.name}: the sample {written}{marker} is corrupt"
         if series.signal and series.signal.low is not None and series.signal.high is not None:
             low, high = series.signal.low, series.signal.high
             says += f", outside its range of {number(low)} to {quantity(high, series.unit)}"

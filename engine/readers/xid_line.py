@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -101,20 +101,21 @@ def xid_events(text: str, line: int) -> Iterator[XidEvent]:
         yield event
 
 
-def message_of_json(text: str) -> str:
-    """Return the log message inside a JSON log record, or the text itself if it is none."""
+def unwrapped(text: str) -> tuple[str, str | None]:
+    """Return the message and the host of a JSON log record; other text as it is, with no host."""
     if not text.lstrip().startswith("{"):
-        return text
+        return text, None
     try:
         record = json.loads(text)
     except (ValueError, RecursionError):
-        return text
-    if isinstance(record, dict):
-        for key in ("MESSAGE", "message", "msg", "log", "text"):
-            value = record.get(key)
-            if isinstance(value, str):
-                return value.rstrip("\n").replace("\n", " ")
-    return text
+        return text, None
+    if not isinstance(record, dict):
+        return text, None
+    message = _first_text(record, ("MESSAGE", "message", "msg", "log", "text"))
+    if message is None:
+        return text, None
+    host = _first_text(record, ("_HOSTNAME", "hostname", "host", "node"))
+    return message.rstrip("\n").replace("\n", " "), host
 
 
 class LostGpu:
@@ -161,6 +162,10 @@ def short(pci: str) -> str:
     """Return a PCI address without function, and without its domain where that is 0000."""
     domain, _, rest = pci.partition(":")
     return rest if rest.count(":") == 1 and int(domain, 16) == 0 else pci
+
+
+def _first_text(record: dict[str, Any], keys: Iterable[str]) -> str | None:
+    return next((v for v in map(record.get, keys) if isinstance(v, str) and v), None)
 
 
 def _lost(pci: str, line: int, text: str) -> XidEvent:

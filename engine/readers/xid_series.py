@@ -47,6 +47,8 @@ def xid_gauges(collected: Collected, catalogue: Catalogue) -> Iterator[Finding]:
         entry = facts.xid(code)
         meaning = entry["title"] if entry else "not a documented code"
         entity = gpu_entity([series.place])
+        event = XidEvent(code, series.line, "metric")
+        asks = xid_action(XidBurst(event, event), facts, {})
         yield Finding(
             kind="xid",
             id=str(code),
@@ -56,7 +58,10 @@ def xid_gauges(collected: Collected, catalogue: Catalogue) -> Iterator[Finding]:
                 "holds the code of the last Xid, not a count, and keeps it until the exporter or "
                 "driver restarts, so its time is unknown."
             ),
-            action="Look in the kernel log (dmesg) for its time; only a change is an event.",
+            action=(
+                "Look in the kernel log (dmesg) for its time; only a change is an event. "
+                f"If it is recent: {asks}"
+            ),
             entity=entity,
             line=series.line,
             cause=None,

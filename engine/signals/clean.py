@@ -13,6 +13,7 @@ import numpy.typing as npt
 from engine.samples import Dropped, Floats
 
 INT32_BLANK = 2147483632.0
+INT64_BLANK = 0x7FFFFFFFFFFFFFF0
 FP64_BLANK = 140737488355328.0
 _INT64_FLOOR = 9.2e18
 _UINT32_MAX = 4294967295.0
@@ -51,14 +52,20 @@ def blank32(values: Floats) -> Bools:
     return bad
 
 
-def reason(value: float) -> str:
-    """Say why one value is no reading, by DCGM's own name where it has one."""
+def reason(value: float, written: str = "") -> str:
+    """Say why one value is no reading, by DCGM's own name where it has one.
+
+    Args:
+        value: the value.
+        written: its text, if there is one: a float cannot tell the four 64-bit markers apart.
+    """
     if value != value:  # noqa: PLR0124 - the NaN test that needs no import
         return "NaN"
     if value == _UINT64_MAX:
         return "UINT64_MAX"
     if value >= _INT64_FLOOR and value != float("inf"):
-        return "INT64_BLANK"
+        offset = int(written) - INT64_BLANK if written.isdecimal() and len(written) < 20 else 0
+        return f"INT64_{_SUFFIXES[offset] if 0 <= offset < len(_SUFFIXES) else 'BLANK'}"
     for base, kind in ((FP64_BLANK, "FP64"), (INT32_BLANK, "INT32")):
         if base <= value <= base + 3:
             return f"{kind}_{_SUFFIXES[int(value - base)]}"

@@ -20,11 +20,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _WAIT_S = 30.0
-# Opens files, so that a trace of OS calls has something to show.
+# Opens files, so that a trace of OS calls has something to show; ends when a file is there.
 _PROGRAM = """
-import sys, time
-end = time.monotonic() + float(sys.argv[1])
-while time.monotonic() < end:
+import os, sys, time
+end = time.monotonic() + 300
+while time.monotonic() < end and not os.path.exists(sys.argv[1]):
     open("/dev/null").close()
     time.sleep(0.01)
 """
@@ -54,11 +54,14 @@ class Nsys:
         )
 
     @contextlib.contextmanager
-    def armed(self, name: str, *, seconds: float = 300.0) -> Iterator[subprocess.Popen[bytes]]:
-        """Run a program under ``nsys launch``; yield once its session can be recorded."""
+    def armed(self, name: str, *, until: Path) -> Iterator[subprocess.Popen[bytes]]:
+        """Run a program under ``nsys launch``; yield once its session can be recorded.
+
+        The program ends once the file ``until`` exists, or with the block.
+        """
         launch = [self.command, "launch", f"--session-new={name}", "--trace=osrt,nvtx"]
         process = subprocess.Popen(
-            [*launch, sys.executable, "-c", _PROGRAM, str(seconds)],
+            [*launch, sys.executable, "-c", _PROGRAM, until],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

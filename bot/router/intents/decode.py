@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
-import re
-
 from bot.request import Json
 from bot.router import vocabulary as v
 from bot.router.clauses import Clause
 from bot.router.intents.manner import asks, narrates
 from bot.router.intents.subject import has_target, unknown
+from bot.router.spans import shape, word_set
 
-_ASKS_WHAT = re.compile(
-    r"\bwhat (?:\w+ )?(?:is|are|was|does|do) (?:(?:an?|the|this|that|these) )?(?:\w+ )?(?:CODE|REASON)"
-    r"|\b(?:why|what)\b.*\b(?:get|got|getting|see|seeing|have|having|say|says|there)\b"
-    r"|\bCODE (?:is |are )?what\b|\btell (?:me )?about\b|\babout (?:the )?CODE$"
+_ASKS_WHAT = shape(
+    r"\bwhat (?:\w+ )?(?:is|are|was|does|do) (?:(?:an?|the|this|that|these) )?(?:\w+ )?",
+    r"(?:CODE|REASON)\b",
+    r"|\b(?:why|what)\b.*\b(?:get|got|getting|see|seeing|have|having|say|says|there)\b",
+    r"|\bCODE (?:is |are )?what\b|\btell (?:me )?about\b|\babout (?:the )?CODE$",
 )
-_NUMBER_ASKED = re.compile(
-    r"(?:so )?what (?:is|does) (?:(?:a|an|the|code|value|number) ){0,2}(?P<number>\d{1,20})(?: mean| stand for)?"
-    r"|(?:please )?decode (?P<other>\d{1,20})(?: please)?"
+_NUMBER_ASKED = shape(
+    r"(?:so )?what (?:is|does) (?:(?:a|an|the|code|value|number) ){0,2}(?P<number>\d{1,20})",
+    r"(?: mean| stand for)?|(?:please )?decode (?P<other>\d{1,20})(?: please)?",
 )
 _KNOWN = v.COMMON | v.SEVERITY
-_FILLER = (
-    v.FILLER
-    | {"error", "errors", "code", "reason", "reasons", "bit", "bits", "mask", "value"}
-    | {"log", "logs", "dmesg", "journal", "syslog", "console"}
+# Words beside a code alone: "got xid 13 errors in dmesg".
+_BESIDE = v.FILLER | word_set(
+    "bit bits code console dmesg error errors journal log logs mask reason reasons syslog value"
 )
+_SELECTS = word_set("any which who")
 
 
 def decode(clause: Clause) -> dict[str, Json] | None:
@@ -32,8 +32,7 @@ def decode(clause: Clause) -> dict[str, Json] | None:
     codes = clause.values("CODE")
     if not codes:
         return _reason(clause) or _number(clause)
-    fits = len(codes) == 1 and "CAPTURE" not in clause.tokens and _fits(clause)
-    return {"text": codes[0]} if fits else None
+    return {"text": codes[0]} if len(codes) == 1 and _fits(clause) else None
 
 
 def _fits(clause: Clause) -> bool:
@@ -47,7 +46,7 @@ def _fits(clause: Clause) -> bool:
         return False
     if asks(clause) and v.SEVERITY & words:
         return odd <= 2
-    return words <= _FILLER and not {"any", "which", "who"} & words
+    return words <= _BESIDE and not _SELECTS & words
 
 
 def _reason(clause: Clause) -> dict[str, Json] | None:

@@ -2,34 +2,44 @@
 
 from __future__ import annotations
 
-import re
-
 from bot.request import Json
 from bot.router import vocabulary as v
 from bot.router.clauses import Clause
+from bot.router.spans import shape
 
 _COURTESY = v.POLITE - {"bot", "gpuwhy"}
 _BOT = r"(?:this|you|it|(?:the |this )?bot|gpuwhy)"
-_HELP = re.compile(
-    r"(?:(?:can|could) you |i need |some |show |give )*(?:help|usage|commands|manual)(?: me| us)?(?: out)?"
-    r"|(?:what|which)(?: things| commands| questions)? (?:can|do|could|should) (?:you|i|we|gpuwhy|(?:this |the )?bot)"
-    r" (?:do|ask|say|know|understand|support|use)(?: you| here| it)?"
-    rf"|how (?:do|can|should|to|does) (?:(?:i|we|one|you) )?(?:use|ask|talk to|work with) {_BOT}(?: something| things| questions)?"
-    rf"|how (?:does|do) {_BOT} work|(?:who|what) are you"
-    r"|what commands(?: are there| exist| do you (?:have|know))?"
-    r"|(?:show|list|tell)(?: me)? (?:the |your |all )*(?:help|commands|usage)"
+_ONE = r"(?:you|i|we|gpuwhy|(?:this |the )?bot)"
+_HOW = r"how (?:do|can|should|to|does) (?:(?:i|we|one|you) )?"
+_HELP = shape(
+    r"(?:(?:can|could) you |i need |some |show |give )*(?:help|usage|commands|manual)",
+    r"(?: me| us)?(?: out)?",
+    rf"|(?:what|which)(?: things| commands| questions)? (?:can|do|could|should) {_ONE}",
+    r" (?:do|ask|say|know|understand|support|use|have)(?: you| here| it)?",
+    rf"|{_HOW}(?:use|ask|talk to|work with) {_BOT}(?: something| things| questions)?",
+    rf"|how (?:does|do) {_BOT} work|(?:who|what) are you",
+    r"|what commands(?: are there| exist)?",
+    r"|(?:show|list|tell)(?: me)? (?:the |your |all )*(?:help|commands|usage)",
 )
-_ABOUT = re.compile(
-    r"help (?:me )?(?:with |on |for |about )?(?P<topic>why|sweep|decode|read|capture|capturing|profiling|rules)"
-    r"|how (?:do|can|should|to) (?:(?:i|we|one|you) )?(?:do |take |make |get |run |use )?(?:a |an |the )?"
-    r"(?P<verb>why|sweep|decode|capture|profile|trace|rules)(?: work)?(?: (?:a|an|the|some|my) (?:gpu|gpus|node|job))?"
+_ABOUT = shape(
+    r"help (?:me )?(?:with |on |for |about )?",
+    r"(?P<topic>why|sweep|decode|read|capture|capturing|profiling|rules)",
+    rf"|{_HOW}(?:(?:do|take|make|get|run|use) )?(?:(?:a|an|the) )?",
+    r"(?P<verb>why|sweep|decode|capture|profile|trace|rules)(?: work)?",
+    r"(?: (?:a|an|the|some|my) (?:gpu|gpus|node|job))?",
 )
-_TOPICS = {"capturing": "capture", "profiling": "capture", "profile": "capture", "trace": "capture"}
-_LIST_RULES = re.compile(
-    r"(?:(?:can|could|would|will) you )?(?:(?:list|show|give|tell)(?: me)? )(?:all )?(?:the |your )?rules|rules"
-    r"|(?:what|which) (?:are )?(?:the |your )?rules(?: (?:do you|you|are there)(?: (?:have|know|use|apply))?)?"
+_TOPICS = {
+    "capturing": "capture",
+    "profiling": "capture",
+    "profile": "capture",
+    "trace": "capture",
+}
+_LIST_RULES = shape(
+    r"rules|(?:(?:can|could|would|will) you )?(?:list|show|give|tell)(?: me)? (?:all )?",
+    r"(?:the |your )?rules|(?:what|which) (?:are )?(?:the |your )?rules",
+    r"(?: (?:do you|you|are there)(?: (?:have|know|use|apply))?)?",
 )
-_SHOW_RULE = re.compile(r"(?:show|explain)(?: me)? (?:the )?rule CODE")
+_SHOW_RULE = shape(r"(?:show|explain)(?: me)? (?:the )?rule CODE")
 
 
 def help_(clause: Clause) -> dict[str, Json] | None:
@@ -49,9 +59,9 @@ def rules(clause: Clause) -> dict[str, Json] | None:
     said = _without_courtesy(clause)
     if _LIST_RULES.fullmatch(said):
         return {"action": "list"}
-    return (
-        {"action": "show", "name": clause.values("CODE")[0]} if _SHOW_RULE.fullmatch(said) else None
-    )
+    if _SHOW_RULE.fullmatch(said):
+        return {"action": "show", "name": clause.values("CODE")[0]}
+    return None
 
 
 def _without_courtesy(clause: Clause) -> str:

@@ -32,10 +32,10 @@ def command(files: tuple[str, ...], fail_on: Level | None, common: options.Commo
     if "-" in named and sys.stdin.isatty():
         click.echo("reading from the terminal; end with Ctrl-D", err=True)
     if common.server:
-        from bot.surfaces.cli.remote import ask, contents  # noqa: PLC0415
+        from bot.surfaces.cli import remote  # noqa: PLC0415 - not paid for without --server
 
         with Progress("asking"):
-            answer = ask(common, "read", {"inputs": contents(named, _stdin())})
+            answer = remote.read(common, named, _stdin())
         return show(answer, as_json=common.as_json, color=common.color, fail_on=fail_on)
     inputs = [Input("stdin", _stdin()) if n == "-" else Input(n, Path(n)) for n in named]
     with Progress("reading"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from requests.auth import AuthBase
 from bot import answer_json
 from bot.answer import Answer
 from bot.surfaces.cli.options import Common, SourceOptions
-from engine.errors import InputError, SourceError, UsageError
+from engine.errors import GpuwhyError, InputError, SourceError, UsageError
 
 TOKEN = "GPUWHY_TOKEN"  # noqa: S105 - the variable's name
 _ACCEPT = "application/vnd.gpuwhy.answer+json"
@@ -77,22 +78,33 @@ def no_source(source: SourceOptions) -> None:
         raise UsageError(said, hint="the server asks its own; leave one out")
 
 
-def contents(names: Sequence[str], stdin: Iterable[bytes]) -> list[dict[str, str]]:
-    """Return what is to be read, as the API takes it; ``-`` stands for ``stdin``.
+def read(common: Common, names: Sequence[str], stdin: Iterable[bytes]) -> Answer:
+    """Have the server read files; ``-`` stands for ``stdin``.
+
+    A file that cannot be read does not stop the others, as when they are read here.
 
     Raises:
-        InputError: a file cannot be read, or all together are larger than 24 MiB.
+        InputError: none can be read, or all together are larger than 24 MiB.
+        GpuwhyError: as `ask`.
     """
     found = []
-    total = 0
+    errors: list[GpuwhyError] = []
+    room = _MAX_INPUT
     for name in names:
-        raw = b"".join(stdin) if name == "-" else _file(name, _MAX_INPUT - total)
-        total += len(raw)
-        if total > _MAX_INPUT:
+        try:
+            raw = b"".join(stdin) if name == "-" else _file(name, room)
+        except InputError as error:
+            errors.append(error)
+            continue
+        room -= len(raw)
+        if room < 0:
             hint = "read it here, without --server"
             raise InputError(f"more than {_MAX_INPUT >> 20} MiB to send", hint=hint)
         found.append({"name": "stdin" if name == "-" else name, **_content(raw)})
-    return found
+    if errors and not found:
+        raise errors[0]
+    answer = ask(common, "read", {"inputs": found})
+    return replace(answer, errors=(*errors, *answer.errors))
 
 
 def _content(raw: bytes) -> dict[str, str]:
@@ -125,7 +137,7 @@ def _base(server: str) -> str:
 def _read(base: str, response: requests.Response) -> Answer:
     try:
         document = response.json()
-    except ValueError:
+    except (ValueError, RecursionError):
         document = None
     if not isinstance(document, dict):
         raise _stranger(base, response)

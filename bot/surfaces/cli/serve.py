@@ -14,6 +14,7 @@ from bot.surfaces.cli.output import show
 from engine.errors import UsageError
 
 if TYPE_CHECKING:
+    from bot.backend import OpenSource
     from bot.settings import Settings
     from engine.sources.port import Source
 
@@ -49,13 +50,17 @@ def command(*, check: bool, source: options.SourceOptions, common: options.Commo
     return serve(settings, readings, connect, lambda said: click.echo(said, err=True))
 
 
-def _source(chosen: options.SourceOptions, settings: Settings) -> Source | None:
-    """Return where readings come from; None if nothing is named, which a server can do without."""
+def _source(chosen: options.SourceOptions, settings: Settings) -> OpenSource | None:
+    """Return what makes a source; None if none is named, which a server can do without."""
     from bot.surfaces.cli.inputs import open_source  # noqa: PLC0415
 
-    try:
+    def opened() -> Source:
         return open_source(chosen, settings, lambda _done, _total: None)
+
+    try:
+        opened()
     except UsageError as error:
         if error.code == "no_source":
             return None
         raise
+    return opened

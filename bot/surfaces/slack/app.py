@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
+import traceback
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -24,6 +25,7 @@ from bot.surfaces.slack import listeners
 from bot.surfaces.slack.port import Service
 from bot.surfaces.slack.quiet import quiet_logger, redacted
 from bot.surfaces.slack.signature import Signature
+from engine.errors import GpuwhyError
 
 log = logging.getLogger(__name__)
 
@@ -39,6 +41,7 @@ def build_app(
         now: Unix seconds; what the age of a signature is counted from.
     """
     token = revealed(settings.bot_token)
+    logger = quiet_logger()
 
     async def authorize(enterprise_id: str | None, team_id: str | None) -> AuthorizeResult:
         # No call to Slack, which Bolt would make at the first event: listeners need none, and
@@ -47,8 +50,8 @@ def build_app(
 
     app = AsyncApp(
         name="gpuwhy",
-        logger=quiet_logger(),
-        client=AsyncWebClient(base_url=settings.api_url),
+        logger=logger,
+        client=AsyncWebClient(base_url=settings.api_url, logger=logger),
         authorize=authorize,
         process_before_response=True,
         request_verification_enabled=False,
@@ -96,5 +99,7 @@ def _header(request: AsyncBoltRequest, name: str) -> str | None:
 
 async def _broken(error: Exception) -> BoltResponse:
     """Note an error in a listener; without an acknowledgement Slack sends the request again."""
-    log.error("a Slack request broke: %s: %s", type(error).__name__, redacted(str(error)))
+    expected = isinstance(error, GpuwhyError | TimeoutError)
+    said = [f"{type(error).__name__}: {error}"] if expected else traceback.format_exception(error)
+    log.error("a Slack request broke: %s", redacted("".join(said)))
     return BoltResponse(status=500, body="")

@@ -13,6 +13,7 @@ from slack_bolt.request.async_request import AsyncBoltRequest
 from bot.serversettings import Slack
 from bot.surfaces.slack.app import revealed
 from bot.surfaces.slack.signature import Signature
+from engine.errors import UsageError
 
 PATH = "/slack/events"
 
@@ -22,8 +23,15 @@ def route(app: AsyncApp, settings: Slack, *, now: Callable[[], float] = time.tim
 
     A body is parsed only after its signature was found good: 401 if not, 400 if it is good and the
     body is none that Slack sends.
+
+    Raises:
+        UsageError: there is no signing secret.
     """
-    signature = Signature(revealed(settings.signing_secret), now)
+    secret = revealed(settings.signing_secret)
+    if secret is None:
+        hint = "set GPUWHY_SLACK_SIGNING_SECRET, or slack.mode to socket"
+        raise UsageError("Slack over HTTP needs a signing secret", hint=hint, code="config")
+    signature = Signature(secret, now)
 
     async def handle(request: web.Request) -> web.Response:
         try:

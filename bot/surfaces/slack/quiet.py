@@ -12,7 +12,7 @@ import re
 _SECRET = re.compile(
     r"xox[a-z]-[\w-]+"
     r"|xapp-[\w-]+"
-    r"|(?<=ticket=)[^&\s'\"]+"
+    r"|(?<=ticket=)[\w%.-]+"
     r"|https?://[^\s'\"]*/(?:commands|actions|app|response)/[^\s'\"]+"
 )
 

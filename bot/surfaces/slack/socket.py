@@ -49,10 +49,11 @@ class SocketMode:
 
     async def start(self) -> None:
         """Begin to connect, and return at once; `connected` tells when that has worked."""
+        logger = quiet_logger()
         self._client = SocketModeClient(
             app_token=self._token,
-            logger=quiet_logger(),
-            web_client=AsyncWebClient(base_url=self._api_url, timeout=_TIMEOUT_S),
+            logger=logger,
+            web_client=AsyncWebClient(base_url=self._api_url, timeout=_TIMEOUT_S, logger=logger),
             ping_interval=_PING_S,
         )
         self._client.socket_mode_request_listeners.append(self._handle)

@@ -9,17 +9,20 @@ from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
-from engine.capture.errors import CaptureError
+from engine.capture.errors import CaptureError, UnreachableError
 from engine.capture.ports import Completed
 
+_PART = ".part"
 _WATCH_S = 0.05
+_FULL_BYTES = 1 << 20
 
 Run = Callable[[int], Coroutine[Any, Any, Completed]]
 
 
-def partial(destination: Path) -> Path:
-    """Return the name under which an incomplete file stands."""
-    return destination.with_name(destination.name + ".part")
+def remove_partial(folder: Path) -> None:
+    """Remove what came over incompletely into the folder of a capture."""
+    for part in folder.glob(f"*{_PART}"):
+        part.unlink(missing_ok=True)
 
 
 async def receive(run: Run, destination: Path, *, host: str, max_bytes: int) -> int:
@@ -33,8 +36,9 @@ async def receive(run: Run, destination: Path, *, host: str, max_bytes: int) -> 
 
     Raises:
         CaptureError: the file cannot be written or is too large, or the command failed.
+        UnreachableError: the command's machine cannot be reached.
     """
-    part = partial(destination)
+    part = destination.with_name(destination.name + _PART)
     try:
         descriptor = await asyncio.to_thread(_create, part)
     except OSError as error:
@@ -47,6 +51,12 @@ async def receive(run: Run, destination: Path, *, host: str, max_bytes: int) -> 
             raise CaptureError(f"the file on {host} did not come over: {ended.said}")
         size = await asyncio.to_thread(_written, descriptor)
         await asyncio.to_thread(part.replace, destination)
+    except UnreachableError:
+        # ssh gives no reason when it cannot write its output.
+        free = await asyncio.to_thread(free_bytes, destination.parent)
+        if free < _FULL_BYTES:
+            raise no_room("here", destination.parent, free, max_bytes) from None
+        raise
     except OSError as error:
         raise _unwritable(part, error) from None
     finally:

@@ -41,6 +41,8 @@ _NOT_CREATED = re.compile(r"Failed to create '[^'\n]*': ([^\n]{1,200}?)\.?\s*$",
 _LEFTOVER = re.compile(r"^\s*(/[\w./-]*/nsys-report-[0-9a-f]+\.(?:qdstrm|nsys-rep))$", re.MULTILINE)
 _FREE_KIB = re.compile(r"^\S.*?\s\d+\s+\d+\s+(-?\d+)\s+\d+%\s", re.MULTILINE)
 _SIZE = re.compile(r"^(\d+) (/\S+)$", re.MULTILINE)
+# The program ended: its trace is being written, or the session is gone already.
+_NOTHING_TO_STOP = re.compile(r"not applicable in this state|Failed to find session")
 _POLL_S = 0.5
 _POLLS = 40
 _UNDO_TRIES = 3
@@ -79,18 +81,19 @@ class Nsys:
 
     async def record(self, plan: CapturePlan, steps: Steps) -> CaptureResult:
         """Record, import if need be, and bring the file."""
+        quick = plan.step("check").timeout_s
         await steps.do("check", lambda listed: _still_armed(plan, listed))
         await steps.do("folder")
         await steps.do("start", lambda ended: _started(plan, ended))
         started = await steps.do("confirm")
         if phantom := _phantom(plan, started):
-            await steps.tidy(_shutdown(plan, phantom))
+            await steps.tidy(_shutdown(plan, phantom), timeout_s=quick)
             raise _gone(plan)
         seconds = await steps.wait("record", plan.duration_s)
         stopped = await steps.do("stop", lambda ended: _stopped(plan, ended))
         if unwritten := _NOT_CREATED.search(stopped.out + stopped.err):
             for leftover in _LEFTOVER.findall(stopped.out):
-                await steps.tidy(("rm", "-f", "--", leftover))
+                await steps.tidy(("rm", "-f", "--", leftover), timeout_s=quick)
             raise CaptureError(f"nsys on {plan.host} could not write the trace: {unwritten[1]}")
         size, kind = await _report(plan, steps)
         file = Path(plan.file).with_suffix(kind)
@@ -258,7 +261,7 @@ def _started(plan: CapturePlan, ended: Completed) -> None:
 
 def _stopped(plan: CapturePlan, ended: Completed) -> None:
     """Accept a stop that did it, or that found nothing to stop since the program had ended."""
-    if ended.status != 0 and "Failed to find session" not in ended.out + ended.err:
+    if ended.status != 0 and not _NOTHING_TO_STOP.search(ended.out + ended.err):
         raise CaptureError(f"nsys on {plan.host} did not stop recording: {ended.said}")
 
 

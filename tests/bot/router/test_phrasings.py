@@ -28,10 +28,6 @@ def catalogue():
     return load_catalogue(rules=False)
 
 
-def escaped(text):
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-
-
 @pytest.mark.parametrize("entry", UNDERSTOOD, ids=lambda entry: entry["text"][:60])
 def test_is_understood(entry):
     found = understand(entry["text"])

@@ -259,7 +259,7 @@ async def test_a_table_locked_by_another_client_is_told(
         return await refusal(store)
 
     error = await blocker._write(block)
-    assert error.code in {"store_locked", "store_unreachable"}
+    assert error.code == "store_locked"
     assert (await ask(store, "after the lock")).is_new
     await store.close()
     await blocker.close()
@@ -335,6 +335,66 @@ async def test_a_server_that_says_nothing_is_given_up() -> None:
     await asyncio.wait_for(hung_up.wait(), 5)
     silent.close()
     await silent.wait_closed()
+
+
+async def test_a_server_that_falls_silent_is_given_up_and_found_again(
+    postgres: Postgres, postgres_migrated: str
+) -> None:
+    """As when a cable is pulled: connections stay, and nothing comes."""
+    passes = asyncio.Event()
+    passes.set()
+
+    async def pipe(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while data := await reader.read(65536):
+                await passes.wait()
+                writer.write(data)
+        except ConnectionError:
+            pass
+        finally:
+            writer.close()
+
+    async def forward(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        inner = await asyncio.open_connection("127.0.0.1", postgres.port)
+        await asyncio.gather(pipe(reader, inner[1]), pipe(inner[0], writer))
+
+    proxy = await asyncio.start_server(forward, "127.0.0.1", 0)
+    port = proxy.sockets[0].getsockname()[1]
+    direct = postgres.url(postgres_migrated)
+    store = Store(direct.replace(f":{postgres.port}/", f":{port}/"), timeout_s=TIMEOUT_S)
+    await store.open()
+    await ask(store, "before the silence")
+
+    passes.clear()
+    assert (await refusal(store)).code == "store_unreachable"
+    passes.set()
+    await asyncio.sleep(TIMEOUT_S * 2)
+
+    assert (await ask(store, "after the silence")).is_new
+    await store.close()
+    proxy.close()
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    await asyncio.wait_for(asyncio.gather(*others), 5)
+
+
+async def test_closing_lets_what_runs_end(url: str) -> None:
+    store = Store(url)
+    await store.open()
+    running = [asyncio.create_task(ask(store, f"k{n}")) for n in range(20)]
+    for _ in range(3):  # the first ones begin
+        await asyncio.sleep(0)
+    await store.close()
+
+    found = await asyncio.gather(*running, return_exceptions=True)
+
+    stored = sum(not isinstance(each, BaseException) for each in found)
+    assert 1 <= stored <= 20
+    assert all("is not open" in str(each) for each in found if isinstance(each, StoreError))
+    await store.close()
+    await store.open()
+    assert len(await store.list_questions(limit=50)) == stored
+    await store.open()
+    await store.close()
 
 
 @pytest.mark.parametrize("use", ["open", "migrate"])

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import count
+from pathlib import Path
 from subprocess import Popen
 
 import pytest
@@ -57,6 +57,10 @@ class Program:
     target: Entity
     session: str
     process: Popen[bytes]
+    until: Path
+
+    def end(self):
+        self.until.touch()
 
     @property
     def runs(self):
@@ -69,22 +73,13 @@ def nsys():
 
 
 @pytest.fixture
-def launch(nsys):
-    """Start a program under ``nsys launch``, in a session of a name of its own."""
-    with ExitStack() as stack:
-
-        def started(seconds=300.0):
-            index = nsys.free_gpu()
-            session = f"gpuwhy-{index}"
-            process = stack.enter_context(nsys.armed(session, seconds=seconds))
-            return Program(gpu(index=index), session, process)
-
-        yield started
-
-
-@pytest.fixture
-def program(launch):
-    return launch()
+def program(nsys, tmp_path):
+    """A program under ``nsys launch``, in a session of a name of its own."""
+    index = nsys.free_gpu()
+    session = f"gpuwhy-{index}"
+    until = tmp_path / "until"
+    with nsys.armed(session, until=until) as process:
+        yield Program(gpu(index=index), session, process, until)
 
 
 @pytest.fixture(scope="session")

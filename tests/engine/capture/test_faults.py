@@ -107,6 +107,9 @@ async def test_killed_and_recovered_from_the_journal(step, phase, pretended, pre
     stored = plan_from_json(json.loads(json.dumps(to_json(plan))))
     assert stored == plan
     entries = list(journal.entries)
+    incomplete = pretending.folder / plan.id / "node-3-gpu5.qdstrm.part"
+    incomplete.parent.mkdir(parents=True, exist_ok=True)
+    incomplete.touch()
     result = await capture.recover(stored, entries, capture.reach(plan, pretending), journal)
     assert left_over(pretended, pretending, tmp_path) == ("Launched", [])
     came_over = ("fetch", "done") in {(e.step, e.phase) for e in entries}

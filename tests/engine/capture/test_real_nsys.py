@@ -111,18 +111,27 @@ async def test_cancelled_while_recording_no_session_is_left_recording(
 
 
 async def test_a_program_that_ends_during_the_capture_still_gives_its_trace(
-    local, nsys, launch, journal, tmp_path
+    local, nsys, program, tmp_path
 ):
-    program = launch(seconds=3.0)
-    plan = await capture.plan(request_for(program.target, 4.0), local)
-    result = await capture.run(plan, capture.reach(plan, local), journal)
+    async def end_soon():
+        await asyncio.sleep(0.5)
+        program.end()
+
+    ending = []
+
+    def at(entry):
+        if (entry.step, entry.phase) == ("record", Phase.BEGIN):
+            ending.append(asyncio.ensure_future(end_soon()))
+
+    plan = await capture.plan(request_for(program.target, 2.0), local)
+    result = await capture.run(plan, capture.reach(plan, local), MemoryJournal(before=at))
+    await ending[0]
     assert os_calls(result.file, tmp_path) > 20
-    assert program.session not in nsys.sessions()
+    nsys.wait_for(program.session, None)
 
 
 @pytest.mark.parametrize("before", ["check", "start"])
-async def test_a_session_that_ends_before_it_is_recorded(before, local, nsys, launch):
-    program = launch()
+async def test_a_session_that_ends_before_it_is_recorded(before, local, nsys, program):
     there = set(nsys.sessions())
     journal = MemoryJournal()
     plan = await capture.plan(request_for(program.target), local)

@@ -138,8 +138,11 @@ async def test_a_missing_file_and_a_large_one(reached, tmp_path):
 
 async def test_a_disk_that_is_full_here(reached, tmp_path, monkeypatch):
     monkeypatch.setattr(files, "_create", lambda _: os.open("/dev/full", os.O_WRONLY))
-    with pytest.raises(CaptureError):
-        await reached.fetch(("echo", "text"), tmp_path / "come", max_bytes=100, timeout_s=20)
+    monkeypatch.setattr(files, "free_bytes", lambda _: 4096)
+    command = ("head", "-c", "3000000", "/dev/zero")
+    with pytest.raises(CaptureError, match="only 0 MB are free here in ") as caught:
+        await reached.fetch(command, tmp_path / "come", max_bytes=5_000_000, timeout_s=20)
+    assert caught.value.code == "no_room"
 
 
 async def test_a_command_that_hangs(reached):

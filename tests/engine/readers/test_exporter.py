@@ -104,7 +104,9 @@ def test_a_stock_scrape_is_nothing_odd(read_text: ReadText) -> None:
     [
         ("140737488355328.0", "FP64_BLANK"),
         ("140737488355330", "FP64_NOT_SUPPORTED"),
-        ("9223372036854775794", "INT64_BLANK"),  # as a float the four are one
+        ("9223372036854775792", "INT64_BLANK"),
+        ("9223372036854775794", "INT64_NOT_SUPPORTED"),
+        ("9.223372036854776e+18", "INT64_BLANK"),  # as a float the four are one
         ("2147483632", "INT32_BLANK"),
     ],
 )

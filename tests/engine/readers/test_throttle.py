@@ -144,5 +144,5 @@ def test_active_and_supported_masks_in_csv(read_text: ReadText) -> None:
         "1, 0x00000000000001FF, [N/A]\n"
     )
     assert answer.causes == ("thermal_slowdown_hw",)
-    assert [f.data.get("supported_mask") for f in answer.findings] == [511, None]
+    assert [f.data.get("supported_mask") for f in answer.findings] == [None, 511]
     assert answer.unread_lines == 0

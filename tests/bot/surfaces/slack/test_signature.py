@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 from bot.serversettings import Slack
 from bot.surfaces.slack.app import build_app
 from bot.surfaces.slack.http import route
-from bot.surfaces.slack.quiet import redacted
+from bot.surfaces.slack.quiet import quiet_logger, redacted
 from bot.surfaces.slack.signature import Signature
+from engine.errors import UsageError
 from tests.support.slackrequests import (
     FORM,
     NOW,
@@ -93,6 +94,11 @@ async def test_without_a_secret_nothing_is_believed(service):
     assert (await app.async_dispatch(http(BODY))).status == 401
 
 
+def test_http_needs_a_signing_secret(app):
+    with pytest.raises(UsageError, match="GPUWHY_SLACK_SIGNING_SECRET"):
+        route(app, Slack(mode="http", bot_token="xoxb-1"))
+
+
 async def test_slack_is_told_that_the_address_is_right(app):
     challenge = json.dumps({"type": "url_verification", "challenge": "abc", "token": "t"})
     response = await app.async_dispatch(http(challenge))
@@ -165,3 +171,15 @@ def test_secrets_are_redacted(secret):
 def test_a_socket_ticket_is_redacted():
     said = redacted("url='wss://wss-primary.slack.com/link/?ticket=abc-1&app_id=2'")
     assert said == "url='wss://wss-primary.slack.com/link/?ticket=[secret]&app_id=2'"
+
+
+def test_what_the_libraries_log_is_redacted_and_has_no_traceback(caplog):
+    logger = quiet_logger()
+    logger.info("a whole request, token xoxb-1")
+    problem = ConnectionError("wss://x/?ticket=t0p")
+    logger.error("Failed to connect (error: %s)", problem, exc_info=problem)
+    (record,) = caplog.records
+    assert record.getMessage() == (
+        "Failed to connect (error: wss://x/?ticket=[secret]) [ConnectionError]"
+    )
+    assert record.exc_info is None

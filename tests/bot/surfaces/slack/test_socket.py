@@ -65,7 +65,9 @@ class SocketServer:
         self.opened += 1
         if self.opened <= self.refusals:
             return web.json_response({"ok": False, "error": "internal_error"})
-        return web.json_response({"ok": True, "url": f"ws://127.0.0.1:{self.port}/socket?ticket=t0p"})
+        return web.json_response(
+            {"ok": True, "url": f"ws://127.0.0.1:{self.port}/socket?ticket=t0p"}
+        )
 
     async def _socket(self, request):
         socket = web.WebSocketResponse()

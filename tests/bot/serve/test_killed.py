@@ -1,0 +1,116 @@
+"""However often the process is killed, every question gets one answer."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import random
+from pathlib import Path
+from urllib.parse import urlencode
+
+import aiohttp
+import pytest
+
+from bot.store import Store
+from tests.bot.serve.process import Process
+from tests.support.slackrequests import FORM, command, mention
+from tests.support.slackserver import SlackServer
+
+# More than that takes minutes; GPUWHY_TEST_KILLS asks for it.
+KILLS = int(os.environ.get("GPUWHY_TEST_KILLS", "6"))
+CHANNELS = 12
+
+
+def body(number: int) -> tuple[str, str, str]:
+    """Return a request, its content type, and words that only its answer has."""
+    channel = f"C{number % CHANNELS:02d}"
+    word = f"frob{number:04d}"
+    if number % 2:
+        text = f"decode {word}"
+        return urlencode(command(text, channel_id=channel, trigger_id=f"t{number}")), FORM, word
+    word = f"0x{0x4800_0000 + number:x}"
+    ts = f"17000{number:05d}.000100"
+    event = mention(f"<@U0BOT> what is {word}?", channel=channel, ts=ts, event_id=f"E{number}")
+    return json.dumps(event), "application/json", word
+
+
+async def drained(folder: Path, seconds: float = 90) -> None:
+    store = Store(f"sqlite:///{folder / 'data' / 'gpuwhy.sqlite3'}")
+    await store.open()
+    async with asyncio.timeout(seconds):
+        while any((await store.backlog())[:2]):
+            await asyncio.sleep(0.2)
+    await store.close()
+
+
+def answers(slack: SlackServer, word: str) -> int:
+    """Count the messages that show the answer about a word."""
+    return sum(m.content["text"].startswith(word) for m in slack.messages.values())
+
+
+@pytest.mark.parametrize("readable", [True, False], ids=["may look back", "may not look back"])
+async def test_every_question_gets_exactly_one_answer(readable, slack, tmp_path):
+    slack.readable = readable
+    server = Process(tmp_path, slack)
+    dice = random.Random(7)
+    words: list[str] = []
+    done = asyncio.Event()
+
+    async def load(session: aiohttp.ClientSession) -> None:
+        async with asyncio.TaskGroup() as group:
+            number = 0
+            while not done.is_set():
+                request, kind, word = body(number)
+                words.append(word)
+                group.create_task(server.insist(session, request, kind))
+                # Slack sends some requests twice, at once or a moment later.
+                if number % 5 == 0:
+                    group.create_task(server.insist(session, request, kind))
+                number += 1
+                await asyncio.sleep(dice.uniform(0.1, 0.3))
+
+    async def killer() -> None:
+        for _ in range(KILLS):
+            await asyncio.sleep(dice.uniform(0.05, 1.5))
+            server.kill()
+            await server.start()
+        done.set()
+
+    try:
+        await server.start()
+        async with aiohttp.ClientSession() as session, asyncio.TaskGroup() as group:
+            group.create_task(load(session))
+            group.create_task(killer())
+        await drained(tmp_path)
+        assert await server.stop() == 0
+    finally:
+        server.end()
+    counts = {word: answers(slack, word) for word in words}
+    assert {word: n for word, n in counts.items() if n != 1} == {}, server.log.read_text()[-3000:]
+    if readable:
+        assert len(slack.messages) == len(words)
+    assert not slack.invalid
+    assert "Traceback" not in server.log.read_text()
+
+
+async def test_sigterm_in_the_middle_of_an_answer_loses_nothing(slack, tmp_path):
+    server = Process(tmp_path, slack)
+    words = []
+    try:
+        await server.start()
+        async with aiohttp.ClientSession() as session:
+            for number in range(24):
+                request, kind, word = body(number)
+                words.append(word)
+                await server.insist(session, request, kind)
+            assert await server.stop() == 0
+            first = {word: answers(slack, word) for word in words}
+            await server.start()
+            await drained(tmp_path)
+            assert await server.stop() == 0
+    finally:
+        server.end()
+    # Stopping sends what is ready; nothing is sent again after the next start.
+    assert sum(first.values()) == len(words), first
+    assert {answers(slack, word) for word in words} == {1}
