@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 from bot.answer import Align, Answer, Level, Table, Tone, code, line, strong
 from bot.backend import Backend, OpenSource
 from bot.delivery.webapi import WebApi
+from bot.fromsettings import make_messenger, make_policy, policy_rules, store_url
 from bot.phrases import count
 from bot.policy.policy import unknown_commands
-from bot.serve import make_messenger, make_policy, policy_rules, store_url
 from bot.store import Store, StoreError
 from engine.errors import GpuwhyError, SourceError, UsageError
 
@@ -54,8 +54,7 @@ async def check(settings: Settings, open_source: OpenSource | None) -> Answer:
             "schema": "gpuwhy/serve-check/1",
             "ok": not errors,
             "checks": [
-                {"name": name, "ok": error is None, "says": said}
-                for name, said, error in found
+                {"name": name, "ok": error is None, "says": said} for name, said, error in found
             ],
         },
         level=Level.CRITICAL if errors else Level.CLEAR,

@@ -1,264 +1,35 @@
-"""``gpuwhy serve``: everything in one process, started in order and stopped without loss.
+"""``gpuwhy serve``: a server in this process, until it is told to stop.
 
-Stopping: the server says that it is not ready, takes no more questions, lets running answers end,
-gives back those that take too long, sends what is in the queue, and closes. A second signal ends
-it at once; what was not finished is in the store, and is finished after the next start.
+The first SIGTERM or SIGINT stops it without losing anything; the second ends it at once. What was
+not finished then is in the store, and is finished after the next start.
 """
 
 from __future__ import annotations
 
 import asyncio
-import logging
-import os
-import secrets
 import signal
-import socket
 import sys
-import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AsyncExitStack, contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from aiohttp import web
-
-from bot.backend import Backend, OpenSource
-from bot.delivery import Sender
-from bot.delivery.sender import Clocks
-from bot.delivery.slack import SlackMessenger
-from bot.policy import Policy, PolicyRule
-from bot.policy.groups import GroupBook
-from bot.readiness import Check, Readiness
-from bot.router import parse_words, understand
-from bot.service import Readers, Service
-from bot.store import Store
-from bot.surfaces.http.app import Site, make_app
-from bot.surfaces.http.auth import TokenBook
-from bot.surfaces.http.captures import Links, link_key
-from bot.telemetry import Telemetry
-from bot.worker import Worker
-from engine.errors import GpuwhyError, SourceError, UsageError
+from bot.server import Server
 
 if TYPE_CHECKING:
-    from bot.connection import Connection
-    from bot.serversettings import PolicySection
+    from bot.backend import OpenSource
+    from bot.server import Connect
     from bot.settings import Settings
 
-log = logging.getLogger(__name__)
-
-FAILED = 70
 # Threads take turns this often: with the default of 5 ms, judging a fleet in one thread delays
 # every single step of the event loop by that much.
 _SWITCH_S = 0.001
-_WATCH_S = 0.25
-_BACKLOG_EVERY = 20
-# After the last answer, messages still wait for their channel's pace.
-_FLUSH_S = 10.0
-
-Connect = Callable[["Settings", Service], "Connection"]
-
-
-class Server:
-    """One process: HTTP pages, questions, deliveries.
-
-    Args:
-        settings: everything that is configured.
-        open_source: makes what readings come from, if there is anything.
-        connect: connects to Slack, if it is configured.
-        pace_s: shortest time between two messages of a channel (s).
-    """
-
-    def __init__(
-        self,
-        settings: Settings,
-        open_source: OpenSource | None,
-        connect: Connect | None = None,
-        *,
-        pace_s: float = 1.0,
-    ) -> None:
-        server = settings.server
-        self._settings = settings
-        self._pace_s = pace_s
-        self._name = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}"
-        self.telemetry = Telemetry()
-        self.store = Store(store_url(settings))
-        self.policy = make_policy(settings.policy)
-        self.backend = Backend(
-            open_source,
-            overlays=settings.overlays,
-            window_s=settings.window,
-            timeout_s=server.timeout,
-        )
-        self._messenger = make_messenger(settings)
-        members = self._messenger.members if self._messenger else _nobody
-        self._groups = GroupBook(self.policy.groups, members, time.monotonic)
-        self.service = Service(
-            store=self.store,
-            backend=self.backend,
-            policy=self.policy,
-            groups=self._groups,
-            readers=Readers(parse_words, understand),
-            telemetry=self.telemetry,
-            clock=time.time,
-            wake=self._question,
-        )
-        self._worker = Worker(
-            self.store,
-            self.service,
-            name=self._name,
-            clock=time.time,
-            telemetry=self.telemetry,
-            wake=self._message,
-            at_once=server.workers,
-            lease_s=server.lease,
-        )
-        self._sender: Sender | None = None
-        self._connection = connect(settings, self.service) if connect and self._messenger else None
-        self.readiness = Readiness(self._checks(), time.monotonic, self.telemetry)
-        self.urls: tuple[str, ...] = ()
-
-    async def run(self, stop: asyncio.Event, *, on_ready: Callable[[], None] = lambda: None) -> int:
-        """Serve until ``stop`` is set; return the exit status.
-
-        Raises:
-            GpuwhyError: it cannot start.
-        """
-        async with AsyncExitStack() as stack:
-            await self._open(stack)
-            tasks = self._start_tasks()
-            try:
-                runner = await self._listen(stack)
-                if self._connection:
-                    await self._connection.start()
-                    stack.push_async_callback(self._connection.stop)
-                on_ready()
-                status = await _first_of(stop, tasks)
-                await self._drain(runner)
-            finally:
-                for task in tasks:
-                    task.cancel()
-                await asyncio.gather(*tasks, return_exceptions=True)
-        return status
-
-    async def _open(self, stack: AsyncExitStack) -> None:
-        """Open the store, load knowledge and rules; both are closed with the stack."""
-        folder = self._settings.server.folder
-        try:
-            await asyncio.to_thread(folder.mkdir, 0o700, parents=True, exist_ok=True)
-        except OSError as problem:
-            said = f"data folder {folder}: {problem.strerror}"
-            raise UsageError(said, hint="set server.data to a folder we may write") from None
-        await self.store.migrate()
-        await self.store.open()
-        stack.push_async_callback(self.store.close)
-        stack.push_async_callback(self.backend.aclose)
-        await self.backend.start()
-        if self._messenger:
-            stack.push_async_callback(self._messenger.aclose)
-            self._sender = Sender(
-                self.store,
-                self._messenger,
-                name=self._name,
-                clocks=Clocks(time.time, time.monotonic),
-                telemetry=self.telemetry,
-                # A post may take two calls: looking for it, and sending it.
-                lease_s=2 * self._settings.slack.timeout + 1,
-                pace_s=self._pace_s,
-            )
-
-    def _start_tasks(self) -> list[asyncio.Task[None]]:
-        work = {"worker": self._worker.run(), "watch": self._watch()}
-        if self._sender:
-            work["sender"] = self._sender.run()
-        if self.policy.groups and self._messenger:
-            work["groups"] = self._groups.run()
-        return [asyncio.create_task(run, name=name) for name, run in work.items()]
-
-    async def _listen(self, stack: AsyncExitStack) -> web.AppRunner:
-        settings = self._settings
-        host, port = settings.server.address
-        folder = settings.server.folder
-        key = await asyncio.to_thread(link_key, folder)
-        site = Site(
-            service=self.service,
-            policy=self.policy,
-            readiness=self.readiness,
-            telemetry=self.telemetry,
-            tokens=TokenBook(settings.server.tokens),
-            captures=folder / "captures",
-            links=Links(public_url(settings), key),
-            clock=time.time,
-        )
-        app = make_app(site)
-        if self._connection:
-            self._connection.mount(app)
-        runner = web.AppRunner(app, access_log=None, shutdown_timeout=settings.server.drain)
-        await runner.setup()
-        stack.push_async_callback(runner.cleanup)
-        try:
-            await web.TCPSite(runner, host, port).start()
-        except OSError as problem:
-            said = f"cannot listen on {settings.server.listen}: {problem.strerror or problem}"
-            raise UsageError(said, hint="set server.listen to a free address") from None
-        self.urls = tuple(_url(address) for address in runner.addresses)
-        return runner
-
-    async def _drain(self, runner: web.AppRunner) -> None:
-        """Take no more, finish what has begun, send what waits."""
-        self.readiness.draining = True
-        left_until = time.monotonic() + self._settings.server.drain
-        for site in list(runner.sites):
-            await site.stop()
-        if self._connection:
-            await self._connection.stop()
-        await self._worker.drain(max(0.0, left_until - time.monotonic()))
-        if self._sender:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(min(_FLUSH_S, max(1.0, left_until - time.monotonic()))):
-                    await self._flushed()
-            self._sender.stop()
-
-    async def _flushed(self) -> None:
-        """Return once no message waits, or the store does not say."""
-        with suppress(GpuwhyError):
-            while (await self.store.backlog()).deliveries:  # noqa: ASYNC110 - other processes' too
-                await asyncio.sleep(0.1)
-
-    async def _watch(self) -> None:
-        """Measure how late the loop is, and what waits in the store."""
-        loop = asyncio.get_running_loop()
-        rounds = 0
-        while True:
-            due = loop.time() + _WATCH_S
-            await asyncio.sleep(_WATCH_S)
-            self.telemetry.loop_lag.set(max(0.0, loop.time() - due))
-            rounds += 1
-            if rounds % _BACKLOG_EVERY == 0:
-                with suppress(GpuwhyError):
-                    waiting = await self.store.backlog()
-                    self.telemetry.backlog.labels("questions").set(waiting.questions)
-                    self.telemetry.backlog.labels("deliveries").set(waiting.deliveries)
-
-    def _checks(self) -> Mapping[str, Check]:
-        checks: dict[str, Check] = {"store": self.store.ping}
-        if self.backend.has_source:
-            checks["source"] = self.backend.ping
-        if self._messenger:
-            checks["slack"] = self._messenger.ping
-        if self._connection:
-            checks["slack_connection"] = self._connection.ping
-        return checks
-
-    def _question(self) -> None:
-        self._worker.wake()
-        self._message()
-
-    def _message(self) -> None:
-        if self._sender:
-            self._sender.wake()
 
 
 def serve(
-    settings: Settings, open_source: OpenSource | None, connect: Connect | None, say: Callable[[str], None]
+    settings: Settings,
+    open_source: OpenSource | None,
+    connect: Connect | None,
+    say: Callable[[str], None],
 ) -> int:
     """Run the server in this process until it is told to stop; return the exit status.
 
@@ -275,7 +46,10 @@ def serve(
 
 
 async def _serve(
-    settings: Settings, open_source: OpenSource | None, connect: Connect | None, say: Callable[[str], None]
+    settings: Settings,
+    open_source: OpenSource | None,
+    connect: Connect | None,
+    say: Callable[[str], None],
 ) -> int:
     sys.setswitchinterval(_SWITCH_S)
     server = Server(settings, open_source, connect)
@@ -305,75 +79,3 @@ def _signals(stop: asyncio.Event) -> Iterator[None]:
     finally:
         for one in both:
             loop.remove_signal_handler(one)
-
-
-async def _first_of(stop: asyncio.Event, tasks: list[asyncio.Task[None]]) -> int:
-    """Wait until the server is told to stop, or a task that should never end does."""
-    stopped = asyncio.create_task(stop.wait(), name="stop")
-    done, _ = await asyncio.wait({stopped, *tasks}, return_when=asyncio.FIRST_COMPLETED)
-    if stopped in done:
-        return 0
-    stopped.cancel()
-    for task in done:
-        log.error("%s ended by itself", task.get_name(), exc_info=task.exception())
-    return FAILED
-
-
-def store_url(settings: Settings) -> str:
-    """Return the address of the store."""
-    if settings.store.url is not None:
-        return settings.store.url.get_secret_value()
-    return f"sqlite:///{settings.server.folder.absolute() / 'gpuwhy.sqlite3'}"
-
-
-def policy_rules(section: PolicySection) -> tuple[PolicyRule, ...]:
-    """Return the rules that the settings describe."""
-    return tuple(
-        PolicyRule(rule.effect == "allow", rule.who, rule.channels, rule.commands, rule.targets)
-        for rule in section.rules
-    )
-
-
-def make_policy(section: PolicySection) -> Policy:
-    """Return the policy that the settings describe."""
-    return Policy(policy_rules(section), open_by_default=section.default == "allow")
-
-
-def make_messenger(settings: Settings) -> SlackMessenger | None:
-    """Return what sends to Slack; None if Slack is off.
-
-    Raises:
-        UsageError: a secret that the mode needs is missing, or is another one.
-    """
-    slack = settings.slack
-    if slack.mode == "off":
-        return None
-    needed = {"bot_token": slack.bot_token}
-    if slack.mode == "socket":
-        needed["app_token"] = slack.app_token
-    else:
-        needed["signing_secret"] = slack.signing_secret
-    for name, secret in needed.items():
-        if secret is None:
-            hint = f"set GPUWHY_SLACK_{name.upper()}, or …_FILE"
-            raise UsageError(f"slack.mode {slack.mode} needs slack.{name}", hint=hint)
-    assert slack.bot_token is not None
-    token = slack.bot_token.get_secret_value()
-    if token.startswith("xapp-"):
-        hint = "the bot token begins with xoxb-, the app token with xapp-"
-        raise UsageError("slack.bot_token is an app token", hint=hint)
-    return SlackMessenger(token, slack.api_url, slack.timeout)
-
-
-def public_url(settings: Settings) -> str:
-    """Return the address under which people reach the server."""
-    return settings.server.url or f"http://{settings.server.listen}"
-
-
-def _url(address: tuple[str, int] | tuple[str, int, int, int]) -> str:
-    host = f"[{address[0]}]" if ":" in address[0] else address[0]
-    return f"http://{host}:{address[1]}"
-
-
-async def _nobody(group: str) -> tuple[str, ...]:
-    raise SourceError(f"Slack is off, so nobody knows who is in group {group}")

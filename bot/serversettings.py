@@ -93,6 +93,50 @@ class Slack(Section):
     timeout: Seconds = 15.0
 
 
+class Ssh(Section):
+    """How ssh is called for captures; what is left out is left to the user's ssh configuration.
+
+    Attributes:
+        user: login on the targets: the user that the profiled programs run as.
+        port: port of the ssh server.
+        identity: private key file.
+        config: ssh configuration file to use instead of the user's.
+        options: ``-o`` options, each ``Key=Value``.
+    """
+
+    user: str | None = None
+    port: int | None = None
+    identity: Path | None = None
+    config: Path | None = None
+    options: Words = ()
+
+
+class Capture(Section):
+    """How profiles are taken; what is left out has the value of `engine.capture`.
+
+    Attributes:
+        via: how targets are reached: ``ssh``, ``local``, or ``auto``: ssh but for this machine.
+        local_hosts: host names that mean this machine.
+        ssh: how ssh is called.
+        nsys: Nsight Systems' command on the target, a name or a path.
+        importer: ``QdstrmImporter`` on the target.
+        target_folder: folder on the target in which a capture makes its own.
+        max_duration: longest recording (s).
+        max_file_bytes: largest trace that is fetched (bytes).
+        decide_within: how long a plan can be approved (s).
+    """
+
+    via: Literal["auto", "local", "ssh"] = "auto"
+    local_hosts: Words = ()
+    ssh: Ssh = Field(default_factory=Ssh)
+    nsys: str | None = None
+    importer: str | None = None
+    target_folder: str | None = None
+    max_duration: Seconds = 60.0
+    max_file_bytes: int = Field(default=1 << 30, ge=1)
+    decide_within: Seconds = 900.0
+
+
 def _known_kinds(who: tuple[str, ...]) -> tuple[str, ...]:
     for one in who:
         kind, colon, name = one.partition(":")

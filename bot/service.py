@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from bot import answer_json
 from bot.answer import Answer
 from bot.backend import Backend
+from bot.captures import Desk
 from bot.delivery.compose import Route, progress
 from bot.failure import failed
 from bot.inbound import Inbound, Outcome, Surface, Ticket
@@ -72,6 +73,7 @@ class Service:
         telemetry: counts.
         clock: Unix seconds.
         wake: called when a question was stored.
+        desk: plans captures; None: there are none.
     """
 
     def __init__(
@@ -85,8 +87,10 @@ class Service:
         telemetry: Telemetry,
         clock: Callable[[], float],
         wake: Callable[[], None],
+        desk: Desk | None = None,
     ) -> None:
         self._store = store
+        self._desk = desk
         self._backend = backend
         self._policy = policy
         self._groups = groups
@@ -121,6 +125,20 @@ class Service:
         self._telemetry.accepting.labels(str(inbound.surface)).observe(time.perf_counter() - began)
         return ticket
 
+    @property
+    def commands(self) -> tuple[str, ...]:
+        """Names of everything that can be asked for."""
+        return (*self._backend.commands, *(self._desk.commands if self._desk else ()))
+
+    async def decide(self, job_id: str, actor: Actor, approve: bool) -> None:
+        """Approve or deny a plan; what is to be said about it goes through the delivery queue.
+
+        Raises:
+            StoreError: the decision could not be kept.
+        """
+        if self._desk:
+            await self._desk.decide(job_id, self._groups.known(actor), approve=approve)
+
     async def ask(self, actor: Actor, request: Request) -> Answer:
         """Answer a request at once.
 
@@ -129,8 +147,10 @@ class Service:
             BusyError: too many wait already.
             GpuwhyError: there is no answer.
         """
+        if self._desk and request.command in self._desk.commands:
+            return await self._desk.ask(actor, request)
         if request.command not in self._backend.commands:
-            raise unknown_command(request.command, self._backend.commands)
+            raise unknown_command(request.command, self.commands)
         decision = self._policy.decide(actor, request)
         await self._audit(actor, Surface.API, request, decision.allowed, decision.reason, None)
         outcome = Outcome.ACCEPTED if decision.allowed else Outcome.REFUSED
@@ -299,7 +319,7 @@ class Service:
 
     def _known(self, command: str) -> str:
         """Return a command's name for a metric; anything unknown under one name."""
-        return command if command in self._backend.commands else "other"
+        return command if command in self.commands else "other"
 
 
 def unknown_command(name: str, known: Sequence[str]) -> UsageError:

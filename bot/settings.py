@@ -12,7 +12,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, Field, SecretStr
 
-from bot.serversettings import PolicySection, Server, Slack, Store
+from bot.serversettings import Capture, PolicySection, Server, Slack, Store
 from bot.settingtypes import Headers, Paths, Seconds, Section, WebAddress
 
 # Headers that carry a credential by their meaning; a file must not hold them.
@@ -58,6 +58,7 @@ class Settings(Section):
         store: where it keeps questions and answers.
         slack: the workspace it serves.
         policy: who may use which command on what.
+        capture: how profiles are taken.
     """
 
     prometheus: Prometheus = Field(default_factory=Prometheus)
@@ -67,6 +68,7 @@ class Settings(Section):
     store: Store = Field(default_factory=Store)
     slack: Slack = Field(default_factory=Slack)
     policy: PolicySection = Field(default_factory=PolicySection)
+    capture: Capture = Field(default_factory=Capture)
 
 
 def setting_paths(model: type[BaseModel] = Settings) -> Iterator[tuple[tuple[str, ...], bool]]:

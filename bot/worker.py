@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 
 from bot import answer_json
@@ -23,6 +23,8 @@ from bot.telemetry import Telemetry
 from engine.errors import GpuwhyError
 
 log = logging.getLogger(__name__)
+
+Special = Callable[[Question, Actor, Request], Awaitable[tuple[Answer, NewDelivery]]]
 
 # How soon the store is looked at again for questions of other replicas, and after an outage.
 _IDLE_S = 1.0
@@ -45,6 +47,7 @@ class Worker:
         wake: called when something was put in the delivery queue.
         at_once: questions answered at the same time.
         lease_s: how long a question stays with a worker that gives no sign of life (s).
+        special: commands that make their own message, by name.
     """
 
     def __init__(
@@ -58,6 +61,7 @@ class Worker:
         wake: Callable[[], None],
         at_once: int = 8,
         lease_s: float = 30.0,
+        special: Mapping[str, Special] | None = None,
     ) -> None:
         self._store = store
         self._service = service
@@ -67,6 +71,7 @@ class Worker:
         self._wake_sender = wake
         self._at_once = at_once
         self._lease_s = lease_s
+        self._special = dict(special or {})
         self._woken = asyncio.Event()
         self._running: set[asyncio.Task[None]] = set()
         self._stopping = False
@@ -138,8 +143,10 @@ class Worker:
         try:
             request = Request.from_json(question.request)
             actor = Actor.from_json(question.actor)
-            answer, error = await self._answered(question, actor, request)
-            delivery = await asyncio.to_thread(final, Route.of(question), actor, request, answer)
+            answer, delivery, error = await self._answered(question, actor, request)
+            if delivery is None:
+                route = Route.of(question)
+                delivery = await asyncio.to_thread(final, route, actor, request, answer)
             if error is None:
                 await self._finish(question, answer, delivery)
             else:
@@ -154,11 +161,15 @@ class Worker:
 
     async def _answered(
         self, question: Question, actor: Actor, request: Request
-    ) -> tuple[Answer, GpuwhyError | None]:
-        """Run a request while its lease is renewed; return the answer, and the error if it is one.
+    ) -> tuple[Answer, NewDelivery | None, GpuwhyError | None]:
+        """Run a request while its lease is renewed.
+
+        Returns:
+            The answer, its message if the command makes its own, and the error if it is one.
 
         Raises:
             CancelledError: the server stops, or another worker has the question.
+            StoreError: the database cannot be used; the question is tried again.
         """
         running = asyncio.create_task(self._run(question, actor, request))
         keeping = asyncio.create_task(self._keep(question, actor, request))
@@ -167,25 +178,31 @@ class Worker:
             # If it is the lease that ended, the work is cancelled, and so is whoever waits for it.
             if not running.done():
                 running.cancel()
-            return await running, None
+            return *await running, None
+        except StoreError:
+            raise
         except GpuwhyError as error:
-            return failed(error), error
+            return failed(error), None, error
         except Exception as problem:
             log.exception("question %s", question.id)
             broken = internal(problem)
-            return failed(broken), broken
+            return failed(broken), None, broken
         finally:
             running.cancel()
             keeping.cancel()
             await asyncio.gather(running, keeping, return_exceptions=True)
 
-    async def _run(self, question: Question, actor: Actor, request: Request) -> Answer:
+    async def _run(
+        self, question: Question, actor: Actor, request: Request
+    ) -> tuple[Answer, NewDelivery | None]:
         if request.command == SAID:
             raise answer_json.error_from_json(request.args)
         if question.attempts > _ATTEMPTS:
             said = f"the server stopped {_ATTEMPTS} times over this question"
             raise GpuwhyError(said, hint="ask about less at once", code="given_up")
-        return await self._service.run(actor, request)
+        if special := self._special.get(request.command):
+            return await special(question, actor, request)
+        return await self._service.run(actor, request), None
 
     async def _keep(self, question: Question, actor: Actor, request: Request) -> None:
         """Renew the lease and tell how long it takes; return when another worker has it."""

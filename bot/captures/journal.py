@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from bot.store import Store, StoreError
+from bot.store import JsonObject, Store, StoreError
 from engine.capture import CaptureError, Entry, Phase
 
 _PHASE = "phase"
@@ -21,9 +21,7 @@ class StoreJournal:
         clock: Unix seconds.
     """
 
-    def __init__(
-        self, store: Store, job_id: str, worker: str, clock: Callable[[], float]
-    ) -> None:
+    def __init__(self, store: Store, job_id: str, worker: str, clock: Callable[[], float]) -> None:
         self._store = store
         self._job_id = job_id
         self._worker = worker
@@ -35,7 +33,7 @@ class StoreJournal:
         Raises:
             CaptureError: it is not kept, or another worker has the job: the step must not happen.
         """
-        detail = {_PHASE: str(entry.phase), _DETAIL: dict(entry.detail)}
+        detail: JsonObject = {_PHASE: str(entry.phase), _DETAIL: dict(entry.detail)}
         try:
             kept = await self._store.append_journal(
                 self._job_id, self._worker, step=entry.step, detail=detail, now=self._clock()

@@ -75,9 +75,7 @@ def with_job(answer: Answer, job_id: str, expires_at: float) -> Answer:
 
 def _edit(route: Route, messages: Sequence[Message], placeholder: Message) -> NewDelivery:
     first, *more = messages
-    parcel = Parcel(
-        first, more=more, placeholder=placeholder, response_url=route.response_url
-    )
+    parcel = Parcel(first, more=more, placeholder=placeholder, response_url=route.response_url)
     return NewDelivery(
         DeliveryKind.UPDATE,
         route.channel,

@@ -47,6 +47,13 @@ class Arguments:
             raise UsageError(f"{name!r} of {self._command} must be a list of texts")
         return value
 
+    def number(self, name: str) -> float:
+        """Return a number, which must be there."""
+        value = self._take(name, None)
+        if not _is_number(value):
+            raise UsageError(f"{self._command} needs {name!r}", hint=f"give {name} as a number")
+        return float(value)
+
     def moment(self, name: str, now: float) -> float | None:
         """Return a moment (Unix seconds), or None if it is not given."""
         value = self._take(name, None)

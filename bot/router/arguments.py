@@ -9,6 +9,7 @@ from bot.request import Json
 from bot.router.options import Words, shown
 from bot.router.profilers import DEFAULT_DURATION_S, DEFAULT_PROFILER, PROFILERS
 from bot.router.sentence import read_sentence
+from bot.router.spans import pattern
 from bot.router.targets import shortest
 from bot.times import parse_moment, parse_span
 from engine.catalogue.nearest import did_you_mean
@@ -20,7 +21,7 @@ COMMANDS = ("why", "sweep", "decode", "read", "capture", "rules", "help")
 Parser = Callable[[Words], dict[str, Json]]
 
 _MATCHER = re.compile(r"\{?\s*[A-Za-z_]\w*\s*(?:=~|!~|!=|=).*", re.DOTALL | re.ASCII)
-_LENGTH = re.compile(r"(?:for\s+)?(\d+(?:\.\d+)?\s*[a-z]+)", re.IGNORECASE)
+_LENGTH = pattern(r"(?:for\s+)?((?:\d+(?:\.\d+)?[a-z]+)+|\d+(?:\.\d+)?\s+[a-z]+)")
 
 # Only to see whether a text is a moment; what it means is reckoned when it is asked about.
 _SOME_NOW = 1_750_000_000.0

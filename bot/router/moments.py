@@ -34,7 +34,7 @@ _NUMBERS = {
 }
 _HALVES = {"m": "30s", "h": "30m", "d": "12h", "w": "84h"}
 _WORDS = "|".join(sorted(_NUMBERS, reverse=True))
-_COUNT = rf"(?P<count>\d{{1,6}}(?:\.\d{{1,3}})?|half an?|{_WORDS})"
+_COUNT = rf"(?P<count>\d{{1,6}}(?:\.\d{{1,3}})?|(?:half an?|{_WORDS})(?=[\s-]))"
 _UNITS = r"secs?|seconds?|s|mins?|minutes?|m|hrs?|hours?|h"
 _LENGTH = rf"{_COUNT}[\s-]*(?P<unit>{_UNITS}|days?|d|weeks?|w)(?P<more>\d{{1,3}}m)?"
 _CLOCK = r"\d{1,2}:\d{2}(?::\d{2})?"
@@ -77,7 +77,7 @@ _VAGUE = pattern(
     rf"|(?:days|weeks|hours|long) ago|later|afterwards|{_DAY}){_END}",
 )
 _FOR = pattern(
-    rf"{_START}(?:(?:for|over|during)\s+)?{_COUNT}[\s-]*(?P<unit>{_UNITS}){_END}",
+    rf"{_START}(?:(?:for|over|during)\s+)?{_COUNT}[\s-]*(?P<unit>{_UNITS})(?P<more>\d{{1,3}}s)?{_END}",
 )
 
 

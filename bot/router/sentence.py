@@ -56,6 +56,8 @@ def read_sentence(prose: str) -> Said | None:
     chosen = _one([one for one in asked if one])
     if chosen is None or any(settles(clause) for clause in said[1:]):
         return None
+    if chosen.command == "capture" and '"' in prose:
+        return None  # whose words those are cannot be told
     others = [clause for clause, one in zip(said, asked, strict=True) if one != chosen]
     if chosen.command in _ALONE and not all(set(other.tokens) <= POLITE for other in others):
         return None

@@ -19,7 +19,7 @@ _QUOTED_LINE = re.compile(r"^(?:&gt;|>)(?:&gt;|>)*[ \t]?(.*)$", re.MULTILINE)
 _QUOTED_REST = re.compile(r"^(?:&gt;){3}(.*)\Z", re.MULTILINE | re.DOTALL)
 
 # Whatever needs a look: no-break spaces, direction marks, control characters.
-_ODD = re.compile(r"[^\n\t -~]")
+_ODD = re.compile(r"[^\n\t -~\w]")
 _INLINE = 80
 _EXCERPT = 300
 # Longer prose is no question, and is not tidied.

@@ -98,7 +98,7 @@ def mark_hosts(marked: Marked) -> None:
     marked.find("TARGET", _FLEET, lambda _: "fleet")
     marked.find("TARGET", _MACHINE_NAMED, _machine)
     marked.find("TARGET", _INLINE_CODE, _inline_code)
-    marked.find("TARGET", _GPU_ALONE, lambda found: f"gpu {_index(found)}")
+    marked.find("TARGET", _GPU_ALONE, lambda found: _whole(f"gpu {_index(found)}"))
     marked.find("TARGET", _BARE, _bare)
 
 

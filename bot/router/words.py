@@ -53,8 +53,8 @@ def read_words(message: Message) -> Said:
 
 def _paste(message: Message) -> str:
     after = re.split(r"\bread\b:?", message.raw, maxsplit=1, flags=re.IGNORECASE)[-1]
-    text = ("\n".join(message.fences) or after).strip()
-    if not text:
+    text = "\n".join(message.fences) if message.fences else after.strip()
+    if not text.strip():
         raise UsageError(
             "read needs text", hint="paste a log, nvidia-smi output or metrics after it"
         )

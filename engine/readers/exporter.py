@@ -16,6 +16,8 @@ from engine.readers.base import Context, Result
 from engine.sources.sampleline import LineError, parse_head, parse_tail
 
 _NAME = re.compile(r"([a-zA-Z_:][a-zA-Z0-9_:]*)(\{|[ \t]+(?=[-+.0-9NI])|$)")
+# The line as ``promtool query instant`` and the web interface print it.
+_PROMTOOL = re.compile(r" => (\S{1,40}) @\[(\d{1,12}(?:\.\d{1,6})?)\]$")
 _META = re.compile(r"# (?:TYPE|HELP|UNIT|EOF)\b")
 _SEVERITIES = tuple(Severity)
 _CLASSES = tuple(Class)
@@ -57,7 +59,7 @@ class ExporterReader:
                 self._keep(text)
             self.open |= taken
             return taken
-        self.open = self._sample(number, text.strip())
+        self.open = self._sample(number, _PROMTOOL.sub(r" \1 \2", text.strip()))
         return self.open
 
     def finish(self) -> Result:

@@ -9,6 +9,7 @@ from engine.model import Finding, Severity
 from engine.readers.series import Collected, Series
 from engine.readers.value_oddities import listed
 from engine.signals.labels import gpu_entity
+from engine.signals.mig import UNMEASURED
 from engine.units import quantity
 
 # Above this share of its time a GPU counts as busy (percent of the driver's sample period).
@@ -24,6 +25,7 @@ def label_oddities(collected: Collected, _catalogue: Catalogue) -> Iterator[Find
     yield from _renamed(collected.series.values())
     yield from _shared(gpus)
     yield from _mig(gpus)
+    yield from _mig_utilisation(gpus)
     yield from _unattributed(collected, gpus)
 
 
@@ -138,6 +140,32 @@ def _mig(gpus: dict[tuple[str, str], list[Series]]) -> Iterator[Finding]:
         data={"physical_gpus": len(sliced), "mig_instances": count},
         sources=("NVIDIA/dcgm-exporter issue 317",),
     )
+
+
+def _mig_utilisation(gpus: dict[tuple[str, str], list[Series]]) -> Iterator[Finding]:
+    """A utilisation of 0 that only says that MIG is on."""
+    for series in gpus.values():
+        zero = [s for s in series if s.signal and s.signal.id in UNMEASURED and s.last == 0]
+        if not zero or not any(s.place.mig for s in series):
+            continue
+        yield Finding(
+            kind="metrics",
+            id="mig_utilisation",
+            severity=Severity.INFO,
+            says=(
+                f"{listed(s.name for s in zero)} reads 0 on a GPU with MIG enabled: the driver "
+                "does not measure it there, so it does not mean that the GPU is idle."
+            ),
+            action=(
+                "Use DCGM_FI_PROF_GR_ENGINE_ACTIVE and DCGM_FI_PROF_DRAM_ACTIVE: they are measured "
+                "for each instance."
+            ),
+            entity=gpu_entity([s.place for s in series]),
+            line=zero[0].line,
+            cause=None,
+            data={"metrics": list(dict.fromkeys(s.name for s in zero))},
+            sources=("NVIDIA/dcgm-exporter issues 50, 105, 216 and 430",),
+        )
 
 
 def _unattributed(

@@ -73,7 +73,7 @@ class Blocks:
 
 
 def clean(raw: bytes) -> str:
-    """Return one raw line as text: no carriage return, colour codes or quotation marks of a chat."""
+    """Return one raw line as text, without carriage return, colour codes and marks of quotation."""
     raw = _QUOTED.sub(b"", raw.rstrip(b"\r"))
     if b"\x1b" in raw:
         raw = _ANSI.sub(b"", raw)

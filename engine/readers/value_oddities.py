@@ -8,6 +8,7 @@ from math import isfinite
 from engine.catalogue.types import Catalogue
 from engine.model import Finding, Severity
 from engine.readers.error_series import ecc_counts, sxid_gauges
+from engine.readers.link_rates import link_rates
 from engine.readers.series import Collected, Series, is_profiling
 from engine.readers.throttle import Around, throttle_finding
 from engine.readers.xid_series import xid_counts, xid_gauges
@@ -45,7 +46,7 @@ def value_oddities(collected: Collected, catalogue: Catalogue) -> Iterator[Findi
     yield from ecc_counts(collected)
     yield from _masks(collected, catalogue)
     yield from _percent(collected)
-    yield from _pcie_rates(collected)
+    yield from link_rates(collected)
 
 
 def listed(names: Iterable[str]) -> str:
@@ -252,35 +253,6 @@ def _percent(collected: Collected) -> Iterator[Finding]:
         cause=None,
         data={"metrics": list(dict.fromkeys(s.name for s in scaled))},
         sources=("NVIDIA/DCGM dcgmlib/dcgm_fields.h 4.6.0 (PROF fields are ratios)",),
-    )
-
-
-def _pcie_rates(collected: Collected) -> Iterator[Finding]:
-    data: dict[str, object] = {}
-    shown: list[str] = []
-    line = 0
-    for signal, word in (("pcie_tx_bytes", "transmit"), ("pcie_rx_bytes", "receive")):
-        found = [s for s in collected.of(signal) if s.value is not None]
-        if not found:
-            continue
-        top = max(s.value for s in found if s.value is not None)
-        shown.append(f"PCIe {word} {quantity(top, 'B/s')} ({number(top)} B/s)")
-        data[signal.replace("_bytes", "_mb_per_s")] = round(top / 1e6, 6)
-        line = line or found[0].line
-    if not shown:
-        return
-    most = " at most" if len({s.place.key for s in collected.of("pcie_tx_bytes")}) > 1 else ""
-    yield Finding(
-        kind="metrics",
-        id="pcie_rate",
-        severity=Severity.INFO,
-        says=f"{' and '.join(shown)}{most}: bytes per second already, a gauge.",
-        action="Do not apply rate() to it again.",
-        entity=None,
-        line=line,
-        cause=None,
-        data=data,
-        sources=("NVIDIA/DCGM dcgmlib/dcgm_fields.h 4.6.0, fields 1009 and 1010",),
     )
 
 

@@ -33,6 +33,7 @@ from engine.signals.labels import (
     host_of_instance,
     locate,
 )
+from engine.signals.mig import drop_unmeasured
 from engine.signals.node import node_signal
 
 # A ratio above this cannot be a ratio: the exporter writes percent (facts of DCGM: PROF fields
@@ -81,6 +82,7 @@ def build_frame(
     timed = at is not None and any(s.timed for s in batch.series)
     moment = at if timed and at is not None else 0.0
     pieces, places, node_series = _sort_out(batch.series, catalogue)
+    pieces = drop_unmeasured(pieces, places)
     order = sorted(range(len(places)), key=lambda i: _place_key(places[i]))
     rank = {old: new for new, old in enumerate(order)}
     groups = [places[i] for i in order]

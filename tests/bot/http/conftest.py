@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from bot import config
-from bot.serve import Server
+from bot.server import Server
 from engine.sources.port import Source
 from tests.support import readings
 from tests.support.memory import MemorySource

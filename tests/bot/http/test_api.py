@@ -10,7 +10,7 @@ import aiohttp
 import pytest
 
 from bot import answer_json
-from bot.serve import Server
+from bot.server import Server
 from bot.store import Decision
 from tests.bot.http.conftest import TOKEN, running, source
 

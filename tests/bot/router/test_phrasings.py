@@ -99,10 +99,10 @@ def test_what_is_asked_comes_back_as_typed_and_survives_storage():
 
 def test_a_sentence_takes_few_milliseconds():
     texts = [entry["text"] for entry in UNDERSTOOD] + NOT_UNDERSTOOD
-    started = time.perf_counter()
+    started = time.process_time()
     for text in texts:
         understand(text)
-    assert (time.perf_counter() - started) / len(texts) < 0.02
+    assert (time.process_time() - started) / len(texts) < 0.02
 
 
 def test_no_chatter_in_the_knowledge_is_taken_for_an_order(catalogue):

@@ -57,7 +57,7 @@ NSYS = {"profiler": "nsys", "target": "node-3:5", "duration_s": 10.0}
         ("decode &amp;lt;", "decode", {"text": "&lt;"}),
         ("0x48", "decode", {"text": "0x48"}),
         ("read one\ntwo", "read", {"text": "one\ntwo"}),
-        ("read ```\n  one &lt;\n  two\n```", "read", {"text": "one <\n  two"}),
+        ("read ```\n  one &lt;\n  two\n```", "read", {"text": "  one <\n  two"}),
         (
             "NVRM: Xid (PCI:0000:1a:00): 79, x",
             "read",
