@@ -26,6 +26,13 @@ FILE_NAME = "gpuwhy.yaml"
 PREFIX = "GPUWHY_"
 # Variables that are no settings.
 _OTHER = frozenset({"CONFIG", "DEBUG", "TOKEN"})
+# Names that Slack's own examples use; ours win over them.
+SLACK_NAMES: Mapping[str, tuple[str, str]] = {
+    "SLACK_API_URL": ("slack", "api_url"),
+    "SLACK_BOT_TOKEN": ("slack", "bot_token"),
+    "SLACK_APP_TOKEN": ("slack", "app_token"),
+    "SLACK_SIGNING_SECRET": ("slack", "signing_secret"),
+}
 # Kubernetes sets these in every pod for a service whose name starts with "gpuwhy".
 _KUBERNETES = re.compile(r".*?(?:SERVICE_HOST|SERVICE_PORT(?:_.*)?|(?:^|_)PORT(?:_\d.*)?)")
 _MAX_SECRET_BYTES = 65536
@@ -177,10 +184,13 @@ def _apply_variables(
     environ: Mapping[str, str],
 ) -> None:
     by_name = {variable(path): path for path in sorted(known)}
-    for name, value in sorted(environ.items()):
-        if not name.startswith(PREFIX) or not value:
+    # Theirs come first, so that ours are set over them.
+    names = sorted(environ, key=lambda name: (name.startswith(PREFIX), name))
+    for name in names:
+        value = environ[name]
+        path = SLACK_NAMES.get(name) or by_name.get(name)
+        if not value or (path is None and not name.startswith(PREFIX)):
             continue
-        path = by_name.get(name)
         if path is None:
             _check_variable(name.removeprefix(PREFIX), by_name)
             continue

@@ -8,6 +8,7 @@ it are stored in one step, so a question is answered once whatever happens in be
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
@@ -72,6 +73,7 @@ class Worker:
         self._at_once = at_once
         self._lease_s = lease_s
         self._special = dict(special or {})
+        self._claims = itertools.count(1)
         self._woken = asyncio.Event()
         self._running: set[asyncio.Task[None]] = set()
         self._stopping = False
@@ -120,9 +122,9 @@ class Worker:
 
     async def _claim(self) -> Question | None:
         try:
-            return await self._store.claim_question(
-                self._name, lease_s=self._lease_s, now=self._clock()
-            )
+            # A name for each claim: one whose lease has ended has no say about the next.
+            name = f"{self._name}/{next(self._claims)}"
+            return await self._store.claim_question(name, lease_s=self._lease_s, now=self._clock())
         except StoreError as error:
             log.warning("questions: %s", error.one_line())
             return None
@@ -214,14 +216,14 @@ class Worker:
             now = self._clock()
             try:
                 if not await self._store.renew_question(
-                    question.id, self._name, lease_s=self._lease_s, now=now
+                    question.id, _claim(question), lease_s=self._lease_s, now=now
                 ):
                     return
                 if now - shown >= _PROGRESS_S and request.command != SAID:
                     shown = now
                     edit = progress(route, actor, request, running_s=now - began)
                     await self._store.enqueue(
-                        [edit], question_id=question.id, worker=self._name, now=now
+                        [edit], question_id=question.id, worker=_claim(question), now=now
                     )
                     self._wake_sender()
             except StoreError as error:
@@ -234,7 +236,7 @@ class Worker:
             try:
                 await self._store.finish_question(
                     question.id,
-                    self._name,
+                    _claim(question),
                     answer=document,
                     verdict=verdict,
                     cause=cause,
@@ -251,14 +253,19 @@ class Worker:
     async def _fail(self, question: Question, error: GpuwhyError, delivery: NewDelivery) -> None:
         document = answer_json.error_to_json(error)
         await self._store.fail_question(
-            question.id, self._name, error=document, deliveries=(delivery,), now=self._clock()
+            question.id, _claim(question), error=document, deliveries=(delivery,), now=self._clock()
         )
 
     async def _give_back(self, question: Question) -> None:
         try:
-            await self._store.release_question(question.id, self._name)
+            await self._store.release_question(question.id, _claim(question))
         except StoreError as error:
             log.warning("question %s: %s", question.id, error.one_line())
+
+
+def _claim(question: Question) -> str:
+    """Return the name under which we hold a question."""
+    return question.claimed_by or ""
 
 
 def _verdict(answer: Answer) -> tuple[str | None, str | None]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -69,6 +70,7 @@ class Sender:
         self._lease_s = lease_s
         self._pace_s = pace_s
         self._backoff_s = backoff_s
+        self._claims = itertools.count(1)
         self._wake = asyncio.Event()
         self._running: set[asyncio.Task[None]] = set()
         self._stopping = False
@@ -104,8 +106,10 @@ class Sender:
 
     async def _claim(self) -> Delivery | None:
         try:
+            # A name for each claim: one whose lease has ended has no say about the next.
+            name = f"{self._name}/{next(self._claims)}"
             return await self._store.claim_delivery(
-                self._name, lease_s=self._lease_s, pace_s=self._pace_s, now=self._clocks.now()
+                name, lease_s=self._lease_s, pace_s=self._pace_s, now=self._clocks.now()
             )
         except StoreError as error:
             log.warning("deliveries: %s", error.one_line())
@@ -188,7 +192,11 @@ class Sender:
         not_before = self._clocks.now() + wait_s
         try:
             await self._store.retry_delivery(
-                delivery.id, self._name, not_before=not_before, error=error, uncertain=uncertain
+                delivery.id,
+                delivery.claimed_by or "",
+                not_before=not_before,
+                error=error,
+                uncertain=uncertain,
             )
         except StoreError as problem:
             log.warning("delivery %s: %s", delivery.id, problem.one_line())
@@ -196,7 +204,7 @@ class Sender:
 
     async def _give_up(self, delivery: Delivery, error: str) -> str:
         try:
-            await self._store.kill_delivery(delivery.id, self._name, error=error)
+            await self._store.kill_delivery(delivery.id, delivery.claimed_by or "", error=error)
         except StoreError as problem:
             log.warning("delivery %s: %s", delivery.id, problem.one_line())
         return "dead"

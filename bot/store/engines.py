@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from sqlalchemy import URL, Connection, event
+from sqlalchemy import URL, AsyncAdaptedQueuePool, Connection, event
 from sqlalchemy.exc import DisconnectionError, SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
@@ -55,6 +55,7 @@ def _options(timeout_s: float) -> dict[str, Any]:
         "max_overflow": 0,
         "pool_size": POOL_SIZE,
         "pool_timeout": timeout_s,
+        "poolclass": AsyncAdaptedQueuePool,
     }
 
 

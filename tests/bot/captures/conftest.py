@@ -1,0 +1,1 @@
+from tests.bot.delivery.conftest import slack  # noqa: F401 - a fixture
