@@ -47,10 +47,12 @@ def evidence(
                 continue  # that a reading is not there proves nothing to the one who asks
             known |= {reading, sort}
             query = condition.query_for(seen.frame, i, term)
+            times, _ = seen.frame.samples(term.signal, i)
+            one = " (one sample)" if times.size == 1 and term.window_s else ""
             out.append(
                 Evidence(
                     signal=term.signal,
-                    says=term.says,
+                    says=term.says + one,
                     value=term.value,
                     unit=term.unit,
                     op=term.op,
@@ -149,8 +151,26 @@ def _unknown(
     )
 
 
-def blind(judge: Judge, seen: Observation, i: int, fired: Sequence[Fired]) -> tuple[Unknown, ...]:
-    """Return an entry for every blind cause that fired: it says why nothing can be told."""
+def blind(
+    judge: Judge,
+    seen: Observation,
+    i: int,
+    fired: Sequence[Fired],
+    *,
+    blocks: Sequence[str] = (),
+    last: Sequence[str] = (),
+) -> tuple[Unknown, ...]:
+    """Return an entry for every blind cause that fired: it says why nothing can be told.
+
+    Args:
+        judge: the rules.
+        seen: the readings as words.
+        i: the entity.
+        fired: the blind causes.
+        blocks: the causes that cannot be told because of it.
+        last: titles of what the last readings showed, before they stopped.
+    """
+    before = f" The last readings showed: {', '.join(last)}." if last else ""
     out = []
     for one in fired:
         rule = judge.causes[one.cause]
@@ -163,9 +183,9 @@ def blind(judge: Judge, seen: Observation, i: int, fired: Sequence[Fired]) -> tu
             Unknown(
                 cause=rule.id,
                 needs=", ".join(dict.fromkeys(signals)),
-                why=sentence(rule.says, seen.frame, i, judge.catalogue),
+                why=sentence(rule.says, seen.frame, i, judge.catalogue) + before,
                 fix=steps[0].command or steps[0].do if steps else _NO_EXPORT,
-                blocks=(),
+                blocks=tuple(sorted(blocks)),
             )
         )
     return tuple(out)

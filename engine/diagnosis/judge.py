@@ -36,6 +36,11 @@ _ORDER = (Confidence.CERTAIN, Confidence.LIKELY, Confidence.POSSIBLE)
 ACTIVITY = ("gpu_util", "gr_engine_active", "sm_active")
 CORE = ("sm_clock", "gpu_temp", "power_usage")
 _CAUSE = "cause/"
+# Blind causes that mean that nothing is heard, and the symptoms of it.
+_SILENT = frozenset({"stale_data", "exporter_down"})
+_SILENCE = frozenset({"core_stale", "core_absent", "vanished"})
+# What is well with a GPU is no comfort beside a fault.
+_PRAISE = frozenset({"compute_bound", "memory_bound", "power_bound"})
 # Blind causes that forbid "healthy" whatever the readings: visibly slow and nothing exported says
 # why, and an exporter that has just stopped answering.
 _NEVER_HEALTHY = frozenset({"metrics_missing", "exporter_down"})
@@ -43,7 +48,10 @@ _NEVER_HEALTHY = frozenset({"metrics_missing", "exporter_down"})
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What is said of one entity: the parts of a `Why` that do not depend on the source."""
+    """What is said of one entity: the parts of a `Why` that do not depend on the source.
+
+    ``blind`` are the blind causes that hold; ``unknown`` says the same to a reader.
+    """
 
     entity: Entity
     verdict: Verdict
@@ -51,6 +59,7 @@ class Judgement:
     notes: tuple[Diagnosis, ...]
     unknown: tuple[Unknown, ...]
     coverage: Coverage
+    blind: tuple[str, ...] = ()
 
 
 class Judge:
@@ -80,10 +89,18 @@ class Judge:
         derived = self._infer(seen, i, states)
         fired = [self._fired(d, seen, i) for d in derived]
         ranked = rank(fired)
-        diagnoses = [self._diagnosis(r, seen, i, states) for r in ranked if _acts(r)]
-        notes = [self._diagnosis(r, seen, i, states) for r in ranked if _benign(r)]
         blind = [f for f in fired if f.class_ is Class.BLIND]
-        missing = explain.unknowns(self, seen, i, states) if unknowns else ()
+        acting = [r for r in ranked if _acts(r)]
+        mute = any(f.cause in _SILENT for f in blind) or _nothing(seen.frame, i)
+        past = [r for r in acting if mute and not self._outlasts_silence(r, seen, i)]
+        diagnoses = [self._diagnosis(r, seen, i, states) for r in acting if r not in past]
+        harmed = any(d.class_ in {Class.FAULT, Class.LIMIT} for d in diagnoses)
+        notes = [
+            self._diagnosis(r, seen, i, states)
+            for r in ranked
+            if _benign(r) and not (harmed and r.fired.cause in _PRAISE) and not mute
+        ]
+        missing = explain.unknowns(self, seen, i, states) if unknowns and not mute else ()
         verdict = self._verdict(seen, i, diagnoses, notes, blind)
         fired_ids = {f.cause for f in fired}
         return Judgement(
@@ -91,8 +108,32 @@ class Judge:
             verdict=verdict,
             diagnoses=tuple(diagnoses),
             notes=tuple(notes),
-            unknown=explain.blind(self, seen, i, blind) + tuple(missing),
+            unknown=explain.blind(
+                self,
+                seen,
+                i,
+                blind,
+                blocks=[c for c in self.causes if mute and states[c][i] == 0],
+                last=[self.causes[r.fired.cause].title for r in past],
+            )
+            + tuple(missing),
             coverage=self._coverage(states, i, fired_ids),
+            blind=tuple(f.cause for f in blind),
+        )
+
+    def _outlasts_silence(self, ranked: Ranked, seen: Observation, i: int) -> bool:
+        """Return whether a cause still stands when the readings have stopped.
+
+        What explains the silence does, and what rests on events (an Xid came, and is not undone by
+        the readings that stopped later); a temperature or a throttle bit of then says nothing now.
+        """
+        rule = self.causes[ranked.fired.cause]
+        if _SILENCE & set(rule.explains):
+            return True
+        proof = [s for s in _proof(rule, seen, i) if seen.truth[s][i] == 1]
+        signals = {s for name in proof for s in self.observer.conditions[name].signals}
+        return bool(signals) and all(
+            self.catalogue.signals[s].kind in {"code", "enum"} for s in signals
         )
 
     def _infer(self, seen: Observation, i: int, states: Mapping[str, Trits]) -> Sequence[Derived]:
@@ -198,6 +239,10 @@ class Judge:
         if any(n.cause == "idle" for n in notes):
             return Verdict.IDLE
         return Verdict.HEALTHY
+
+
+def _nothing(frame: Frame, i: int) -> bool:
+    return not any(frame.samples(s, i)[0].size for s in frame.columns)
 
 
 def core_readings(frame: Frame, i: int) -> bool:

@@ -72,8 +72,7 @@ def _check_cause(judge: Judge, rule: CauseRule, test: RuleTest) -> str:
     answer = judge.judge(seen, 0, states)
     found = {d.cause: d for d in answer.diagnoses + answer.notes}
     below = {e for d in found.values() for e in _effects(d.effects)}
-    blind = {u.cause for u in answer.unknown if u.needs and not u.blocks}
-    fires = rule.id in found or rule.id in below or rule.id in blind
+    fires = rule.id in found or rule.id in below or rule.id in answer.blind
     got = "fires" if fires else ("unknown" if states[rule.id][0] == 0 else "quiet")
     if got != test.expect:
         others = ", ".join(sorted(found)) or "nothing"

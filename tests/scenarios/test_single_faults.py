@@ -25,12 +25,16 @@ STOCK_NAMES = {
     "fp64_fallback": "tensor_cores_unused",
     "launch_bound": "tensor_cores_unused",
     "low_occupancy": "tensor_cores_unused",
-    "pstate_stuck": "clocks_locked",
-    "sync_boost_held": "clocks_locked",
     "thermal_slowdown_sw": "cooling_outlier",
 }
 # Visibly slow, and nothing exported says why; and slow in a way that no stock reading shows.
-STOCK_UNKNOWN = {"power_brake", "platform_power_cap", "power_limit_lowered"}
+STOCK_UNKNOWN = {
+    "clocks_locked",
+    "platform_power_cap",
+    "power_brake",
+    "power_limit_lowered",
+    "sync_boost_held",
+}
 STOCK_BLIND = {"nvlink_errors", "nvswitch_fault", "pcie_degraded", "launch_bound", "low_occupancy"}
 
 

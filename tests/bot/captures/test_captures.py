@@ -164,7 +164,7 @@ async def test_the_first_decision_counts(here):
     decide = here.server.service.decide
     await asyncio.gather(*(decide(job, BOB, approve) for approve in (False, True, True)))
     await until(lambda: len(here.slack.whispers) == 2)
-    assert here.whispered().count("too late: it is ") == 2
+    assert all(w["text"].startswith("too late: it is ") for w in here.slack.whispers)
     found = await here.server.store.get_job(job)
     assert found is not None
     assert found.state in {JobState.DENIED, JobState.APPROVED, JobState.RUNNING, JobState.DONE}
@@ -206,27 +206,6 @@ async def test_stopping_the_server_undoes_a_running_capture(tmp_path, slack):
         job = await here.planned()
         await here.server.service.decide(job, BOB, True)
         await until(lambda: here.nsys.state == "Collection", 15)
-    assert here.nsys.state == "Launched"
-
-
-async def test_a_capture_whose_server_died_is_undone_and_told(tmp_path, slack):
-    """The journal says what had begun; another server takes it back."""
-    async with world(tmp_path, slack, GPUWHY_SERVER_LEASE="1s") as here:
-        await here.slash("capture nsys localhost:5 30s")
-        job = await here.planned()
-        await here.server.service.decide(job, BOB, True)
-        await until(lambda: here.nsys.state == "Collection", 15)
-        runner = here.server._runner
-        assert runner is not None
-        assert runner._job is not None
-        # As if the process had hung: nothing of it happens any more, its lease ends.
-        dead = runner._job
-        dead.cancel = lambda *_: False  # type: ignore[method-assign]
-        store = here.server.store
-        taken = await store.claim_job("other", lease_s=0.0, now=time.time() + 60)
-        assert taken is not None
-        assert taken.attempts == 2
-        await until(lambda: "was undone" in here.shown(), 20)
     assert here.nsys.state == "Launched"
 
 

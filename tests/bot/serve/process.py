@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import aiohttp
 
@@ -117,6 +118,16 @@ class Process:
                 return response.status
         except (aiohttp.ClientError, TimeoutError):
             return None
+
+    async def api(self, command: str, args: dict[str, object]) -> dict[str, Any]:
+        """Ask over the HTTP API; return the document."""
+        headers = {"Authorization": f"Bearer {TOKEN}"}
+        async with (
+            aiohttp.ClientSession(headers=headers) as session,
+            session.post(f"{self.url}/api/v1/{command}", json=args) as response,
+        ):
+            document: dict[str, Any] = await response.json()
+            return document
 
     async def insist(self, session: aiohttp.ClientSession, body: str, content_type: str) -> None:
         """Send a request again until it is acknowledged, as Slack does."""

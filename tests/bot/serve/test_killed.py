@@ -14,8 +14,9 @@ import pytest
 
 from bot.store import Store
 from tests.bot.serve.process import Process
+from tests.support.nsys import pretend
 from tests.support.slackrequests import FORM, command, mention
-from tests.support.slackserver import SlackServer
+from tests.support.slackserver import SlackServer, until
 
 # More than that takes minutes; GPUWHY_TEST_KILLS asks for it.
 KILLS = int(os.environ.get("GPUWHY_TEST_KILLS", "6"))
@@ -114,3 +115,35 @@ async def test_sigterm_in_the_middle_of_an_answer_loses_nothing(slack, tmp_path)
     # Stopping sends what is ready; nothing is sent again after the next start.
     assert sum(first.values()) == len(words), first
     assert {answers(slack, word) for word in words} == {1}
+
+
+async def test_a_capture_that_was_cut_off_is_undone_by_the_next_process(slack, tmp_path):
+    nsys = pretend(tmp_path)
+    rules = [{"effect": "allow", "commands": ["capture", "approve"]}]
+    server = Process(
+        tmp_path,
+        slack,
+        GPUWHY_POLICY_RULES=json.dumps(rules),
+        GPUWHY_CAPTURE_VIA="local",
+        GPUWHY_CAPTURE_NSYS=str(nsys.command),
+        GPUWHY_CAPTURE_IMPORTER=str(nsys.folder / "QdstrmImporter"),
+        GPUWHY_CAPTURE_TARGET_FOLDER=str(nsys.folder),
+        GPUWHY_CAPTURE_MAX_FILE_BYTES="1000000",
+    )
+    try:
+        await server.start()
+        asked = {"profiler": "nsys", "target": "localhost:5", "duration_s": 30}
+        job = (await server.api("capture", asked))["job"]
+        assert (await server.api("approve", {"job": job}))["state"] in {"approved", "running"}
+        await until(lambda: nsys.state == "Collection", 20)
+        server.kill()
+        assert nsys.state == "Collection"
+        await server.start()
+        async with asyncio.timeout(30):
+            while (state := await server.api("job", {"job": job}))["state"] != "failed":
+                await asyncio.sleep(0.2)
+        assert await server.stop() == 0
+    finally:
+        server.end()
+    assert nsys.state == "Launched"
+    assert "undone" in json.dumps(state["result"])

@@ -241,6 +241,7 @@ async def test_connections_the_server_closed_are_replaced_unseen(
     await asyncio.gather(*(store.ping() for _ in range(5)))
     everyone = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname='migrated'"
     postgres.sql(everyone)
+    await asyncio.sleep(0.1)
 
     await asyncio.gather(*(store.ping() for _ in range(5)))
     await store.close()
