@@ -30,8 +30,17 @@ _SPOKEN = tuple(
     )
 )
 _HOST_INDEX = re.compile(rf"{_HOST}(?::(?P<number>\d{{1,5}}))?", re.ASCII)
-_UUID = re.compile(r"GPU-[0-9A-Fa-f][0-9A-Fa-f-]{0,35}", _ANY_CASE)
-_MIG = re.compile(r"MIG-[0-9A-Za-z][0-9A-Za-z/-]{0,79}", _ANY_CASE)
+# Exporters print the prefix in capitals; "gpu-a17" is how people name hosts, unless it goes on to
+# the length of a whole UUID.
+_WHOLE = r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}"
+_UUID = re.compile(rf"GPU-[0-9A-Fa-f][0-9A-Fa-f-]{{0,35}}|(?i:GPU)-{_WHOLE}", re.ASCII)
+_MIG = re.compile(rf"MIG-[0-9A-Za-z][0-9A-Za-z/-]{{0,79}}|(?i:MIG)-{_WHOLE}", re.ASCII)
+# A GPU alone is written with a space: "gpu 5"; "gpu05" in one word is a host.
+_ALONE = re.compile(r"gpu[\s#]+(?P<gpu>\d{1,2})", _ANY_CASE)
+# Words that stand before "gpu 5" in a sentence and are no hosts.
+_NO_HOST = frozenset(
+    {"a", "and", "at", "gpu", "in", "is", "my", "of", "on", "our", "the", "what", "why"}
+)
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 _FORMS = (
@@ -42,7 +51,10 @@ _FORMS = (
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What was asked about, as far as the words say. ``uuid`` may be a prefix."""
+    """What was asked about, as far as the words say. ``uuid`` may be a prefix.
+
+    ``port`` is the number of ``HOST:NUMBER`` when it is too large for a GPU index.
+    """
 
     kind: Kind
     text: str
@@ -58,6 +70,7 @@ class Target:
     service: str | None = None
     instance: str | None = None
     mount: str | None = None
+    port: int | None = None
 
 
 def parse_target(text: str) -> Target:
@@ -92,9 +105,9 @@ def _simple(rest: str, text: str, cluster: str | None) -> Target | None:
         return Target(Kind.GPU, text, cluster, mig="MIG-" + rest[4:])
     for spoken in _SPOKEN:
         found = spoken.fullmatch(rest)
-        if found and int(found["gpu"]) <= MAX_GPU_INDEX and found["host"].lower() != "gpu":
+        if found and int(found["gpu"]) <= MAX_GPU_INDEX and found["host"].lower() not in _NO_HOST:
             return Target(Kind.GPU, text, cluster, host=found["host"], gpu=int(found["gpu"]))
-    alone = re.fullmatch(_GPU_WORD, rest, _ANY_CASE)
+    alone = _ALONE.fullmatch(rest)
     if alone and int(alone["gpu"]) <= MAX_GPU_INDEX:
         return Target(Kind.GPU, text, cluster, gpu=int(alone["gpu"]))
     found = _HOST_INDEX.fullmatch(rest)
@@ -102,7 +115,8 @@ def _simple(rest: str, text: str, cluster: str | None) -> Target | None:
         return None
     number = found["number"]
     if number is None or int(number) > MAX_GPU_INDEX:
-        return Target(Kind.NODE, text, cluster, host=found["host"])
+        port = None if number is None else int(number)
+        return Target(Kind.NODE, text, cluster, host=found["host"], port=port)
     return Target(Kind.GPU, text, cluster, host=found["host"], gpu=int(number))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from textwrap import shorten
 
 from bot.answer import (
     Block,
@@ -42,6 +43,8 @@ from engine.model import (
 )
 from engine.units import duration
 
+# Letters of a threshold's origin that fit beside a reading.
+_BRIEF = 70
 _SEVERITY_TONE = {
     Severity.CRITICAL: Tone.BAD,
     Severity.HIGH: Tone.BAD,
@@ -130,7 +133,7 @@ def evidence(found: Evidence, target: Entity, *, query: bool = True) -> Bullet:
     The query that shows the reading stands under it.
     """
     where = "" if found.entity.key == target.key else f"{found.entity.name}: "
-    source = f"; threshold: {found.source}" if found.source else ""
+    source = f"; threshold: {_brief(found.source)}" if found.source else ""
     under = (Bullet(line(code(found.query))),) if query and found.query else ()
     return Bullet(line(where, found.says, muted(f" [{found.signal}{source}]")), under)
 
@@ -199,6 +202,11 @@ def engine_pairs(engine: EngineInfo, queries: int, waves: int) -> tuple[tuple[st
         ("read", line(muted(asked if queries else "without a request"))),
         ("engine", line(muted(f"{engine.version}, rules {engine.rules}, {engine.inference}"))),
     )
+
+
+def _brief(source: str) -> str:
+    """Return the first clause of where a threshold comes from; JSON has all of it."""
+    return shorten(re.split(r"[;,]", source, maxsplit=1)[0], _BRIEF, placeholder=" …")
 
 
 def about(pairs: Iterable[tuple[str, Line]]) -> Fields:

@@ -22,9 +22,10 @@ from engine.samples import Matcher, Selection
 from engine.signals.labels import node_entity
 from engine.signals.normalise import Readings
 from engine.sources.port import Source
-from engine.topology import Target, parse_target
+from engine.topology import MAX_GPU_INDEX, Target, parse_target
 
 DEFAULT_WINDOW_S = 900.0
+_FIRST_USUAL_PORT = 1024
 _ANSWERED = (Kind.GPU, Kind.NODE, Kind.POD, Kind.JOB, Kind.FLEET)
 
 
@@ -220,9 +221,16 @@ class Engine:
             engine=self.info,
             queries=got.batch.queries,
             waves=got.waves,
-            warnings=tuple(dict.fromkeys([*got.warnings, *readings.warnings])),
+            warnings=tuple(dict.fromkeys([*_odd_port(target), *got.warnings, *readings.warnings])),
             members=() if alone else tuple(frame.entities[i] for i in chosen),
         )
+
+
+def _odd_port(target: Target) -> list[str]:
+    """Say it if a number was taken for an exporter's port that looks like a GPU index."""
+    if target.port is None or target.port >= _FIRST_USUAL_PORT:
+        return []
+    return [f"{target.port} was taken for a port: GPU indexes end at {MAX_GPU_INDEX}"]
 
 
 def _distinct(entity: Entity) -> str:

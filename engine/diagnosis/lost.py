@@ -6,6 +6,8 @@ is down, or nothing of that name exists: then the nearest names are offered.
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 from rapidfuzz import fuzz, process
 
@@ -110,7 +112,7 @@ def _no_such(target: Target, places: list[Place]) -> UsageError:
     if target.host:
         return UsageError(
             f"no host {target.host!r} in this source",
-            hint=_offer(target.host, hosts),
+            hint=_offer(target.host, hosts) + _or_index(target.host),
             code="no_such_target",
         )
     return UsageError(
@@ -118,6 +120,15 @@ def _no_such(target: Target, places: list[Place]) -> UsageError:
         hint=f"known hosts: {', '.join(hosts[:_SHOWN])}" if hosts else "no host is named",
         code="no_such_target",
     )
+
+
+def _or_index(host: str) -> str:
+    """Return how to name a GPU by index or UUID alone, if that may have been meant."""
+    if index := re.fullmatch(r"(?i:gpu)[-_]?(\d{1,2})", host):
+        return f"; for a GPU index write 'gpu {index[1]}'"
+    if re.fullmatch(r"(?i:gpu)-[0-9A-Fa-f-]{4,}", host):
+        return f"; for a UUID write GPU-{host[4:]}"
+    return ""
 
 
 def _offer(name: str, known: list[str]) -> str:

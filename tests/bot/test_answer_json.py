@@ -28,7 +28,8 @@ from bot.answer import (
     Text,
     Tone,
 )
-from bot.commands import decode, help
+from bot.commands import decode
+from bot.commands import help as help_
 from engine.errors import GpuwhyError, InputError, SourceError
 from engine.model import Step
 from tests.support.readings import catalogue
@@ -134,7 +135,7 @@ def test_anything_else_is_refused_in_one_line(document):
     ],
 )
 def test_a_document_that_is_slightly_wrong_is_refused(change):
-    good = answer_json.to_json(help.run())
+    good = answer_json.to_json(help_.run())
     with pytest.raises(InputError, match="the answer cannot be read"):
         answer_json.from_json({**good, **change})
 
@@ -143,12 +144,12 @@ def test_lists_without_end_are_refused():
     item: dict[str, object] = {"line": [], "under": []}
     for _ in range(500):
         item = {"line": [], "under": [item]}
-    good = answer_json.to_json(help.run())
+    good = answer_json.to_json(help_.run())
     with pytest.raises(InputError):
         answer_json.from_json({**good, "blocks": [{"type": "bullets", "items": [item]}]})
 
 
 def test_help_names_what_there_is():
     with pytest.raises(GpuwhyError, match="did you mean 'sweep'"):
-        help.run("swep")
-    assert help.run("why").data["commands"][0]["name"] == "why"
+        help_.run("swep")
+    assert help_.run("why").data["commands"][0]["name"] == "why"

@@ -37,6 +37,10 @@ def test_a_number_above_63_is_the_port_of_an_exporter():
     ("text", "kind", "fields"),
     [
         ("GPU-3A4F", Kind.GPU, {"uuid": "GPU-3a4f"}),
+        ("gpu-3aee3597-e367-4fa6-afb7-33020d47171b", Kind.GPU, {"host": None}),
+        ("gpu-a17", Kind.NODE, {"host": "gpu-a17"}),
+        ("gpu01", Kind.NODE, {"host": "gpu01", "gpu": None}),
+        ("gpu01:3", Kind.GPU, {"host": "gpu01", "gpu": 3}),
         ("MIG-1b2c", Kind.GPU, {"mig": "MIG-1b2c"}),
         ("node-3", Kind.NODE, {"host": "node-3"}),
         ("10.0.4.9:3", Kind.GPU, {"host": "10.0.4.9", "gpu": 3}),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 import time
 from collections.abc import Callable, Mapping
@@ -140,10 +139,3 @@ def limited(seconds: float) -> web.Response:
     return web.json_response(
         {"ok": False, "error": "ratelimited"}, status=429, headers={"Retry-After": str(seconds)}
     )
-
-
-async def until(condition: Callable[[], Any], seconds: float = 10.0) -> None:
-    """Wait until a condition holds; fail if it does not in time."""
-    async with asyncio.timeout(seconds):
-        while not condition():
-            await asyncio.sleep(0.02)

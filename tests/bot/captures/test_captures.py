@@ -21,7 +21,8 @@ from bot.store import JobState
 from tests.bot.serve.process import SECRET, TOKEN
 from tests.support.nsys import Pretended, pretend
 from tests.support.slackrequests import FORM, command, signed
-from tests.support.slackserver import BOT_TOKEN, SlackServer, until
+from tests.support.slackserver import BOT_TOKEN, SlackServer
+from tests.support.waiting import eventually, until
 
 ADA = Actor(ActorKind.SLACK, "U0ADA", "ada", channel="C1")
 BOB = Actor(ActorKind.SLACK, "U0BOB", "bob", channel="C1")
@@ -52,7 +53,7 @@ class World:
 
     async def planned(self) -> str:
         """Wait for the plan's buttons; return the job's id."""
-        await until(lambda: self.buttons())
+        await until(self.buttons)
         return self.buttons()[0]
 
     def buttons(self) -> list[str]:
@@ -133,7 +134,9 @@ async def test_from_the_command_to_the_file(here):
     ):
         assert response.status == 200
         assert len(await response.read()) == 600
-    audit = [(e.command, e.actor["id"], str(e.decision)) for e in await here.server.store.list_audit()]
+    audit = [
+        (e.command, e.actor["id"], str(e.decision)) for e in await here.server.store.list_audit()
+    ]
     assert audit == [("approve", "U0BOB", "allow"), ("capture", "U0ADA", "allow")]
     assert not here.slack.invalid
 
@@ -218,12 +221,13 @@ async def test_over_the_api(here):
     job = str(plan.data["job"])
     approved = await service.ask(ci, Request("approve", {"job": job}))
     assert approved.data["state"] in {"approved", "running"}
-    async with asyncio.timeout(20):
-        while True:
-            state = await service.ask(ci, Request("job", {"job": job}))
-            if state.data["state"] == "done":
-                break
-            await asyncio.sleep(0.1)
+
+    async def done() -> bool:
+        state = await service.ask(ci, Request("job", {"job": job}))
+        return bool(state.data["state"] == "done")
+
+    await eventually(done, 20)
+    state = await service.ask(ci, Request("job", {"job": job}))
     async with (
         aiohttp.ClientSession(headers={"Authorization": f"Bearer {TOKEN}"}) as session,
         session.get(here.server.urls[0] + str(state.data["path"])) as response,

@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from itertools import pairwise
 
 import pytest
 from aiohttp import web
@@ -15,8 +16,9 @@ from bot.delivery.sender import Clocks
 from bot.delivery.slack import SlackMessenger
 from bot.store import DeliveryKind, DeliveryState, NewDelivery, Store
 from bot.telemetry import Telemetry
-from tests.support.slackserver import BOT_TOKEN, SlackServer, limited, until
+from tests.support.slackserver import BOT_TOKEN, SlackServer, limited
 from tests.support.stores import ask
+from tests.support.waiting import drained, eventually, until
 
 CLOCKS = Clocks(time.time, time.monotonic)
 
@@ -64,12 +66,6 @@ async def queue(store: Store, *news: NewDelivery, question: str | None = None) -
     await store.enqueue(news, question_id=question, now=time.time())
 
 
-async def drained(store: Store) -> None:
-    async with asyncio.timeout(15):
-        while (await store.backlog()).deliveries:
-            await asyncio.sleep(0.02)
-
-
 def said(slack: SlackServer, channel: str = "C1") -> list[str]:
     return [m.content["text"] for m in slack.in_channel(channel)]
 
@@ -107,7 +103,7 @@ async def test_a_channel_gets_its_messages_in_order_and_at_its_pace(store, slack
     for channel, letter in (("CA", "a"), ("CB", "b")):
         messages = slack.in_channel(channel)
         assert [m.content["text"] for m in messages] == [f"{letter}{n}" for n in range(4)]
-        gaps = [later.at - m.at for m, later in zip(messages, messages[1:], strict=False)]
+        gaps = [later.at - m.at for m, later in pairwise(messages)]
         assert min(gaps) >= 0.25
     # Channels do not wait for each other.
     assert slack.in_channel("CB")[0].at < slack.in_channel("CA")[1].at
@@ -240,7 +236,7 @@ async def test_a_refusal_for_good_does_not_hold_up_the_channel(store, slack):
     question = await ask(store)
     await queue(store, post("bad"), post("good"), question=question.id)
     async with sending(store, slack):
-        await drained(store)
+        await until(lambda: said(slack) == ["good"])
     assert said(slack) == ["good"]
     bad, good = await store.deliveries_of(question.id)
     assert (bad.state, good.state) == (DeliveryState.DEAD, DeliveryState.SENT)
@@ -267,10 +263,14 @@ async def test_a_response_url_that_leads_elsewhere_is_never_called(store, slack)
     question = await ask(store)
     news = post("looking", parcel={"response_url": elsewhere})
     await queue(store, news, question=question.id)
+
+    async def dead() -> bool:
+        (delivery,) = await store.deliveries_of(question.id)
+        return delivery.state is DeliveryState.DEAD
+
     async with sending(store, slack):
-        await drained(store)
+        await eventually(dead)
     (delivery,) = await store.deliveries_of(question.id)
-    assert delivery.state is DeliveryState.DEAD
     assert "169.254" not in (delivery.error or "")
 
 

@@ -64,4 +64,3 @@ def in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Itera
 async def server(tmp_path: Path) -> AsyncIterator[Server]:
     async with running(tmp_path, source()) as one:
         yield one
-

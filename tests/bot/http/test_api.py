@@ -38,7 +38,7 @@ async def asked(server: Server, command: str, args: object = None, **options: ob
 async def test_why_answers_with_the_contract(server):
     status, document = await asked(server, "why", {"target": "node-3:7"})
     assert status == 200
-    assert list(document)[0] == "schema"
+    assert next(iter(document)) == "schema"
     assert (document["schema"], document["verdict"]) == ("gpuwhy/why/1", "degraded")
     assert document["diagnoses"][0]["cause"] == "power_brake"
 
@@ -162,7 +162,9 @@ async def test_health_readiness_and_metrics(server):
     await asked(server, "decode", {"text": "0x48"})
     text = (await call(server, "/metrics", method="GET"))[2].decode()
     assert 'gpuwhy_answers_total{command="decode",outcome="ok"} 1.0' in text
-    assert 'gpuwhy_http_requests_total{method="POST",route="/api/v1/{command}",status="200"}' in text
+    assert (
+        'gpuwhy_http_requests_total{method="POST",route="/api/v1/{command}",status="200"}' in text
+    )
 
 
 async def test_unready_when_something_does_not_answer(tmp_path, monkeypatch):
@@ -188,7 +190,11 @@ async def test_captured_files_need_a_token_that_may_or_a_good_link(tmp_path):
         assert (await call(server, path, method="GET", headers=nobody))[0] == 401
         forged = f"{path}?end=9999999999&signature={'0' * 64}"
         assert (await call(server, forged, method="GET", headers=nobody))[0] == 401
-        for wrong in ("/captures/0192-a/nope", "/captures/..%2f/secret", "/captures/%2e%2e/gpuwhy.sqlite3"):
+        for wrong in (
+            "/captures/0192-a/nope",
+            "/captures/..%2f/secret",
+            "/captures/%2e%2e/gpuwhy.sqlite3",
+        ):
             assert (await call(server, wrong, method="GET"))[0] in {401, 404}
 
 

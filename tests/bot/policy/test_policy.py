@@ -130,7 +130,9 @@ def test_closed_by_default_leaves_help():
 
 
 def test_a_refusal_says_what_and_whom_to_ask():
-    with pytest.raises(RefusedError, match="you may not use capture node-3:5: capture needs a rule"):
+    with pytest.raises(
+        RefusedError, match="you may not use capture node-3:5: capture needs a rule"
+    ):
         Policy().check(ADA, capture())
 
 

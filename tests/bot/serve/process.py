@@ -16,6 +16,7 @@ import aiohttp
 from tests.support.servers import free_port
 from tests.support.slackrequests import signed
 from tests.support.slackserver import BOT_TOKEN, SlackServer
+from tests.support.waiting import eventually
 
 SECRET = "signing-secret-of-the-tests"
 TOKEN = "a-token-of-the-tests"
@@ -57,7 +58,7 @@ class Process:
     async def start(self) -> None:
         """Start, and wait until it answers."""
         with self.log.open("ab") as log:
-            self._process = subprocess.Popen(
+            self._process = subprocess.Popen(  # noqa: ASYNC220 - it takes a millisecond
                 [
                     sys.executable,
                     "-c",
@@ -131,5 +132,8 @@ class Process:
 
     async def insist(self, session: aiohttp.ClientSession, body: str, content_type: str) -> None:
         """Send a request again until it is acknowledged, as Slack does."""
-        while await self.ask(session, body, content_type) != 200:
-            await asyncio.sleep(0.2)
+
+        async def taken() -> bool:
+            return await self.ask(session, body, content_type) == 200
+
+        await eventually(taken, 60, pause_s=0.2)

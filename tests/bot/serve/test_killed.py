@@ -16,7 +16,8 @@ from bot.store import Store
 from tests.bot.serve.process import Process
 from tests.support.nsys import pretend
 from tests.support.slackrequests import FORM, command, mention
-from tests.support.slackserver import SlackServer, until
+from tests.support.slackserver import SlackServer
+from tests.support.waiting import drained, eventually, until
 
 # More than that takes minutes; GPUWHY_TEST_KILLS asks for it.
 KILLS = int(os.environ.get("GPUWHY_TEST_KILLS", "6"))
@@ -36,12 +37,10 @@ def body(number: int) -> tuple[str, str, str]:
     return json.dumps(event), "application/json", word
 
 
-async def drained(folder: Path, seconds: float = 90) -> None:
+async def all_done(folder: Path) -> None:
     store = Store(f"sqlite:///{folder / 'data' / 'gpuwhy.sqlite3'}")
     await store.open()
-    async with asyncio.timeout(seconds):
-        while any((await store.backlog())[:2]):
-            await asyncio.sleep(0.2)
+    await drained(store, 90)
     await store.close()
 
 
@@ -83,7 +82,7 @@ async def test_every_question_gets_exactly_one_answer(readable, slack, tmp_path)
         async with aiohttp.ClientSession() as session, asyncio.TaskGroup() as group:
             group.create_task(load(session))
             group.create_task(killer())
-        await drained(tmp_path)
+        await all_done(tmp_path)
         assert await server.stop() == 0
     finally:
         server.end()
@@ -108,7 +107,7 @@ async def test_sigterm_in_the_middle_of_an_answer_loses_nothing(slack, tmp_path)
             assert await server.stop() == 0
             first = {word: answers(slack, word) for word in words}
             await server.start()
-            await drained(tmp_path)
+            await all_done(tmp_path)
             assert await server.stop() == 0
     finally:
         server.end()
@@ -139,9 +138,12 @@ async def test_a_capture_that_was_cut_off_is_undone_by_the_next_process(slack, t
         server.kill()
         assert nsys.state == "Collection"
         await server.start()
-        async with asyncio.timeout(30):
-            while (state := await server.api("job", {"job": job}))["state"] != "failed":
-                await asyncio.sleep(0.2)
+
+        async def failed() -> bool:
+            return (await server.api("job", {"job": job}))["state"] == "failed"
+
+        await eventually(failed, 30, pause_s=0.2)
+        state = await server.api("job", {"job": job})
         assert await server.stop() == 0
     finally:
         server.end()

@@ -21,7 +21,7 @@ from bot.store import Decision, DeliveryKind, QuestionState, Store, StoreError
 from bot.telemetry import Telemetry
 from bot.worker import Worker
 from engine.errors import SourceError
-from tests.support.slackserver import until
+from tests.support.waiting import eventually, until
 
 ADA = Actor(ActorKind.SLACK, "U1", "ada", channel="C1")
 
@@ -98,9 +98,10 @@ def mention(text: str, key: str = "m1", **more: object) -> Inbound:
 
 
 async def answered(store: Store) -> None:
-    async with asyncio.timeout(10):
-        while (await store.backlog()).questions:
-            await asyncio.sleep(0.02)
+    async def none_open() -> bool:
+        return not (await store.backlog()).questions
+
+    await eventually(none_open)
 
 
 async def parcels(store: Store, question: str) -> list[tuple[DeliveryKind, Parcel]]:

@@ -43,7 +43,7 @@ async def refused(series, target):
 async def test_a_gpu_by_any_of_its_names(target):
     uuid = "GPU-3a4f5b6c-0000-4000-8000-000000000002"
     others = [s for s in node(FULL) if s.labels["gpu"] != "2"]
-    text = target.format(uuid=uuid, prefix="gpu-3A4F")
+    text = target.format(uuid=uuid, prefix="GPU-3A4F")
     answer = await ask(gpu(NARROW, index=2, uuid=uuid) + others, text)
     assert (answer.target.kind, answer.target.name) == (Kind.GPU, "node-1:2")
     assert answer.target.uuid == uuid
