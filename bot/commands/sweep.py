@@ -47,6 +47,7 @@ async def run(
     at: float | None,
     window_s: float,
     where: Sequence[Matcher] = (),
+    source_option: str = "",
 ) -> Answer:
     """Look at everything that a source knows, or at what ``where`` selects.
 
@@ -56,20 +57,22 @@ async def run(
         at: the moment to judge (Unix seconds); None for the source's newest.
         window_s: how far back to look (s).
         where: label matchers that every series must fit.
+        source_option: what names this source on a command line, for the commands offered.
 
     Raises:
         SourceError: the source does not answer.
     """
-    return answer(await engine.sweep(source, at=at, window_s=window_s, where=tuple(where)))
+    found = await engine.sweep(source, at=at, window_s=window_s, where=tuple(where))
+    return answer(found, source_option)
 
 
-def answer(sweep: Sweep) -> Answer:
-    """Return the incidents of a sweep as an answer."""
+def answer(sweep: Sweep, source_option: str = "") -> Answer:
+    """Return the incidents of a sweep as an answer; ``source_option`` goes into its commands."""
     unjudged = bool(sweep.unseen) or not any(sweep.checked.values())
     verdict = Verdict.UNKNOWN if unjudged else Verdict.HEALTHY
     return Answer(
         title=_title(sweep),
-        blocks=tuple(_blocks(sweep)),
+        blocks=tuple(_blocks(sweep, source_option)),
         data=to_json(sweep),
         level=parts.worst((i.diagnosis for i in sweep.incidents), verdict, notes=False),
     )
@@ -99,14 +102,14 @@ def _without_verdict(sweep: Sweep) -> str:
     return f", {len(sweep.unseen)} without a verdict" if sweep.unseen else ""
 
 
-def _blocks(sweep: Sweep) -> Iterator[Block]:
+def _blocks(sweep: Sweep, source_option: str) -> Iterator[Block]:
     if sweep.incidents:
         yield Text(line("Incidents, worst first"))
         yield _table(sweep.incidents)
     for number, incident in enumerate(sweep.incidents, 1):
         head = parts.cause_line(incident.diagnosis, None)
         yield Heading((*line(f"{number}. "), *head))
-        yield from _incident(incident, sweep.at)
+        yield from _incident(incident, sweep.at, source_option)
     yield from parts.warning_blocks(sweep.warnings)
     if sweep.unseen:
         yield Heading(line("No verdict for"), 2)
@@ -133,7 +136,7 @@ def _table(incidents: Sequence[Incident]) -> Table:
     )
 
 
-def _incident(incident: Incident, at: float | None) -> Iterator[Block]:
+def _incident(incident: Incident, at: float | None, source_option: str) -> Iterator[Block]:
     found = incident.diagnosis
     yield Text(line(found.says))
     if found.since is not None:
@@ -142,10 +145,10 @@ def _incident(incident: Incident, at: float | None) -> Iterator[Block]:
         yield Text(line(f"Members ({len(incident.members)}): {entities(incident.members, 16)}"))
     shown = found.evidence[:_EVIDENCE]
     yield Bullets(tuple(parts.evidence(e, found.entity, query=False) for e in shown))
-    yield Steps((*found.next[:_STEPS], *_question(found.entity)))
+    yield Steps((*found.next[:_STEPS], *_question(found.entity, source_option)))
 
 
-def _question(entity: Entity) -> Iterator[Step]:
+def _question(entity: Entity, source_option: str) -> Iterator[Step]:
     """Yield the command that shows all evidence, unless no target says what the entity is.
 
     Names come from labels: one that `parse_target` takes is no option, and is quoted for the shell.
@@ -155,7 +158,8 @@ def _question(entity: Entity) -> Iterator[Step]:
         parse_target(name)
     except UsageError:
         return
-    yield Step(f"see all evidence for {entity.name}", f"gpuwhy why {shlex.quote(name)}")
+    command = f"gpuwhy why {shlex.quote(name)} {source_option}".rstrip()
+    yield Step(f"see all evidence for {entity.name}", command)
 
 
 def _about(sweep: Sweep) -> Iterator[tuple[str, Line]]:

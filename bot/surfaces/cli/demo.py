@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import shlex
 import signal
 import sys
 from contextlib import suppress
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
     from bot.commands.demo import Demo
 
 _QUIT = {"quit", "exit", "q"}
+_HINT = "ask: sweep, why node-3:5, decode xid 79, or quit"
 
 
 @click.command("demo")
@@ -101,8 +101,21 @@ def _prompt(runner: asyncio.Runner, demo: Demo, color: str) -> None:
 
 
 def _words(typed: str) -> list[str]:
-    try:
-        words = shlex.split(typed)
-    except ValueError as problem:
-        raise UsageError(f"cannot read that: {problem}", hint="close the quotes") from None
-    return words[1:] if words[:1] == ["gpuwhy"] else words
+    """Return a question in words, however it was put, as the demonstration's own command.
+
+    Raises:
+        UsageError: nothing that is answered here.
+    """
+    from bot.router import parse_words, understand  # noqa: PLC0415 - so that --batch starts fast
+
+    if not typed:
+        return []
+    request = understand(typed) or parse_words(typed.removeprefix("gpuwhy "))
+    match request.command:
+        case "sweep":
+            return ["sweep"]
+        case "why":
+            return ["why", str(request.args["target"])]
+        case "decode":
+            return ["decode", str(request.args["text"])]
+    raise UsageError(f"the demonstration has no {request.command}", hint=_HINT)

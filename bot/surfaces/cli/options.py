@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -63,6 +64,17 @@ class SourceOptions:
     prometheus: str | None
     metrics: tuple[str, ...]
     scrape: tuple[str, ...]
+
+    def as_typed(self) -> str:
+        """Return the options that name the source, to be put into a command that is offered.
+
+        A URL with credentials in it is left out, and so is standard input.
+        """
+        given = [("--prometheus", u) for u in [self.prometheus] if u]
+        given += [("--metrics", f) for f in self.metrics if f != "-"]
+        given += [("--scrape", u) for u in self.scrape]
+        shown = [(name, value) for name, value in given if "@" not in value]
+        return shlex.join(word for pair in shown for word in pair)
 
 
 _FILE = click.Path(path_type=Path)

@@ -71,6 +71,7 @@ async def _ask(
                 at=at,
                 window_s=window or setup.settings.window,
                 where=matchers,
+                source_option=source.as_typed(),
             )
         finally:
             await setup.source.aclose()
