@@ -26,7 +26,7 @@ from bot.policy.groups import GroupBook
 from bot.policy.names import names_of
 from bot.policy.policy import refusal
 from bot.request import Actor, Request
-from bot.store import Decision, Store, StoreError
+from bot.store import Decision, Question, Store, StoreError
 from bot.telemetry import Telemetry
 from engine.catalogue.nearest import did_you_mean
 from engine.errors import GpuwhyError, UsageError
@@ -167,6 +167,19 @@ class Service:
         finally:
             self._waiting -= 1
 
+    async def audit_start(self, question: Question, actor: Actor, request: Request) -> None:
+        """Write down an allowed use before it happens; once more if a worker was lost over it.
+
+        It is not done on arrival: the acknowledgement would wait for it.
+
+        Raises:
+            StoreError: it cannot be written; then it must not happen.
+        """
+        again = f" (attempt {question.attempts})" if question.attempts > 1 else ""
+        reason = f"{Route.of(question).reason}{again}"
+        surface = Surface(question.surface)
+        await self._audit(actor, surface, request, True, reason, question.id)
+
     async def run(self, actor: Actor, request: Request) -> Answer:
         """Run an allowed request and time it; what an answer turns out to show must be allowed too.
 
@@ -207,8 +220,8 @@ class Service:
         elif request.command == "help" and inbound.surface is Surface.COMMAND:
             ticket = await self._answered(request)
         else:
-            ticket = await self._stored(inbound, actor, request)
-        if ticket.outcome is not Outcome.DUPLICATE:
+            ticket = await self._stored(inbound, actor, request, decision.reason)
+        if ticket.outcome in {Outcome.REFUSED, Outcome.ANSWERED}:
             await self._audit_or_log(inbound, actor, request, decision, ticket.question_id)
         return ticket
 
@@ -218,8 +231,10 @@ class Service:
         except GpuwhyError as error:
             return Ticket(Outcome.MISUNDERSTOOD, reply=failed(error))
 
-    async def _stored(self, inbound: Inbound, actor: Actor, request: Request) -> Ticket:
-        route = _route(inbound, private=False)
+    async def _stored(
+        self, inbound: Inbound, actor: Actor, request: Request, reason: str
+    ) -> Ticket:
+        route = _route(inbound, private=False, reason=reason)
         return await self._add(inbound, actor, request, route, Outcome.ACCEPTED)
 
     async def _small_talk(self, inbound: Inbound) -> Ticket:
@@ -328,7 +343,7 @@ def unknown_command(name: str, known: Sequence[str]) -> UsageError:
     return UsageError(f"no command {name[:40]!r} here", hint=hint, code="unknown_command")
 
 
-def _route(inbound: Inbound, *, private: bool) -> Route:
+def _route(inbound: Inbound, *, private: bool, reason: str = "") -> Route:
     # A direct message is between the two of us already.
     alone = private and inbound.surface is not Surface.DIRECT
     return Route(
@@ -337,4 +352,5 @@ def _route(inbound: Inbound, *, private: bool) -> Route:
         name=inbound.dedupe_key,
         user=inbound.actor.id if alone else "",
         response_url=inbound.response_url,
+        reason=reason,
     )

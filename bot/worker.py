@@ -11,12 +11,12 @@ import asyncio
 import itertools
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import suppress
 
 from bot import answer_json
 from bot.answer import Answer
 from bot.delivery.compose import Route, final, progress
 from bot.failure import failed, internal
+from bot.hints import Hints
 from bot.request import Actor, Request
 from bot.service import SAID, Service
 from bot.store import NewDelivery, Question, Store, StoreError
@@ -74,7 +74,7 @@ class Worker:
         self._lease_s = lease_s
         self._special = dict(special or {})
         self._claims = itertools.count(1)
-        self._woken = asyncio.Event()
+        self._hints = Hints()
         self._running: set[asyncio.Task[None]] = set()
         self._stopping = False
 
@@ -85,25 +85,24 @@ class Worker:
 
     def wake(self) -> None:
         """Say that a question was stored."""
-        self._woken.set()
+        self._hints.add()
 
     async def run(self) -> None:
         """Take questions until `stop` is called."""
         while not self._stopping:
-            self._woken.clear()
             if len(self._running) >= self._at_once:
-                await self._pause()
+                await asyncio.wait(self._running, return_when=asyncio.FIRST_COMPLETED)
                 continue
             question = await self._claim()
-            if question is None:
-                await self._pause()
-            else:
+            self._hints.looked(found=question is not None)
+            if question is not None:
                 self._start(question)
+            await self._hints.wait(_IDLE_S)
 
     def stop(self) -> None:
         """Take no more questions; those begun go on."""
         self._stopping = True
-        self._woken.set()
+        self._hints.nudge()
 
     async def drain(self, seconds: float) -> None:
         """Wait for what has begun; give back what does not end in time, for another worker."""
@@ -114,11 +113,6 @@ class Worker:
         for task in left:
             task.cancel()
         await asyncio.gather(*left, return_exceptions=True)
-
-    async def _pause(self) -> None:
-        with suppress(TimeoutError):
-            async with asyncio.timeout(_IDLE_S):
-                await self._woken.wait()
 
     async def _claim(self) -> Question | None:
         try:
@@ -136,7 +130,6 @@ class Worker:
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._running.discard(task)
-        self._woken.set()
         if not task.cancelled() and (problem := task.exception()):
             log.error("a question broke", exc_info=problem)
 
@@ -202,6 +195,7 @@ class Worker:
         if question.attempts > _ATTEMPTS:
             said = f"the server stopped {_ATTEMPTS} times over this question"
             raise GpuwhyError(said, hint="ask about less at once", code="given_up")
+        await self._service.audit_start(question, actor, request)
         if special := self._special.get(request.command):
             return await special(question, actor, request)
         return await self._service.run(actor, request), None

@@ -26,6 +26,7 @@ class Route:
         name: of the message that is posted first and then edited, in the queue.
         user: who sees it, if it is for nobody else.
         response_url: where it goes if the bot is not in the channel.
+        reason: why policy allowed the question.
     """
 
     channel: str
@@ -33,10 +34,12 @@ class Route:
     name: str
     user: str = ""
     response_url: str | None = field(default=None, repr=False)
+    reason: str = ""
 
     def into(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Return a stored request with what the question's own columns do not hold."""
-        return {**request, _ROUTE: {"user": self.user, "response_url": self.response_url}}
+        kept = {"user": self.user, "response_url": self.response_url, "reason": self.reason}
+        return {**request, _ROUTE: kept}
 
     @classmethod
     def of(cls, question: Question) -> Route:
@@ -48,6 +51,7 @@ class Route:
             name=question.dedupe_key,
             user=kept.get("user") or "",
             response_url=kept.get("response_url"),
+            reason=kept.get("reason") or "",
         )
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from bot.delivery.messenger import AwayError, LimitedError, Messenger, MessengerError
 from bot.delivery.postman import Postman
+from bot.hints import Hints
 from bot.store import Delivery, DeliveryKind, Store, StoreError
 from bot.telemetry import Telemetry
 
@@ -71,7 +72,7 @@ class Sender:
         self._pace_s = pace_s
         self._backoff_s = backoff_s
         self._claims = itertools.count(1)
-        self._wake = asyncio.Event()
+        self._hints = Hints()
         self._running: set[asyncio.Task[None]] = set()
         self._stopping = False
         # Until when Slack does not want a kind of call, for all channels (monotonic seconds).
@@ -79,30 +80,29 @@ class Sender:
 
     def wake(self) -> None:
         """Say that something was queued."""
-        self._wake.set()
+        self._hints.add()
 
     async def run(self) -> None:
         """Send until `stop` is called; then finish what has begun."""
         busy_until = 0.0
         try:
             while not self._stopping:
-                self._wake.clear()
                 delivery = await self._claim()
+                self._hints.looked(found=delivery is not None)
                 now = self._clocks.monotonic()
-                if delivery is None:
-                    await self._pause(_SOON_S if now < busy_until else _IDLE_S)
-                    continue
-                busy_until = now + _BUSY_FOR_S
-                self._start(delivery)
+                if delivery is not None:
+                    busy_until = now + _BUSY_FOR_S
+                    self._start(delivery)
                 if len(self._running) >= _AT_ONCE:
                     await asyncio.wait(self._running, return_when=asyncio.FIRST_COMPLETED)
+                await self._hints.wait(_SOON_S if now < busy_until else _IDLE_S)
         finally:
             await self._finish()
 
     def stop(self) -> None:
         """Take no more deliveries."""
         self._stopping = True
-        self._wake.set()
+        self._hints.nudge()
 
     async def _claim(self) -> Delivery | None:
         try:
@@ -114,13 +114,6 @@ class Sender:
         except StoreError as error:
             log.warning("deliveries: %s", error.one_line())
             return None
-
-    async def _pause(self, seconds: float) -> None:
-        try:
-            async with asyncio.timeout(seconds):
-                await self._wake.wait()
-        except TimeoutError:
-            return
 
     async def _finish(self) -> None:
         """Let every call that has begun come to its end: cut off, nobody knew its outcome."""
@@ -134,7 +127,6 @@ class Sender:
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._running.discard(task)
-        self._wake.set()
         if not task.cancelled() and (problem := task.exception()):
             log.error("a delivery broke", exc_info=problem)
 

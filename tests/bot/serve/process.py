@@ -32,13 +32,18 @@ DCGM_FI_DEV_POWER_USAGE{gpu="0",UUID="GPU-1",Hostname="node-1"} 300
 class Process:
     """One server; after `kill` or `stop` it can be started again on the same port and store."""
 
-    def __init__(self, folder: Path, slack: SlackServer, **variables: str) -> None:
+    def __init__(
+        self, folder: Path, slack: SlackServer, *, prometheus: str | None = None, **variables: str
+    ) -> None:
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self.folder = folder
         self.log = folder / "log"
-        self._metrics = folder / "m.prom"
-        self._metrics.write_text(METRICS)
+        metrics = folder / "m.prom"
+        metrics.write_text(METRICS)
+        self._source = ["--metrics", str(metrics)]
+        if prometheus:
+            self._source = ["--prometheus", prometheus]
         keep = {k: v for k, v in os.environ.items() if not k.startswith("GPUWHY_")}
         self._environment = {
             **keep,
@@ -64,8 +69,7 @@ class Process:
                     "-c",
                     "from bot.surfaces.cli.main import main; main()",
                     "serve",
-                    "--metrics",
-                    str(self._metrics),
+                    *self._source,
                 ],
                 env=self._environment,
                 stdout=log,

@@ -141,6 +141,8 @@ async def test_the_same_request_twice_is_one_question(store):
     first, again = await asked.submit(slash()), await asked.submit(slash())
     assert (first.outcome, again.outcome) == (Outcome.ACCEPTED, Outcome.DUPLICATE)
     assert first.question_id == again.question_id
+    async with working(store, asked):
+        await answered(store)
     assert len(await store.list_audit()) == 1
 
 
@@ -239,8 +241,13 @@ async def test_an_answer_about_a_denied_host_is_held_back(store):
 
 
 async def test_what_is_pasted_is_not_in_the_audit_log(store):
-    await service(store, Echo()).submit(slash("read NVRM: Xid 79 password=hunter2"))
-    assert "hunter2" not in str(await store.list_audit())
+    asked = service(store, Echo())
+    await asked.submit(slash("read NVRM: Xid 79 password=hunter2"))
+    async with working(store, asked):
+        await answered(store)
+    (entry,) = await store.list_audit()
+    assert (entry.command, entry.reason) == ("read", "allowed by default")
+    assert "hunter2" not in str(entry)
 
 
 async def test_while_the_store_is_away_a_question_is_not_taken(store, monkeypatch):

@@ -130,7 +130,7 @@ async def test_killed_and_recovered_from_the_journal(step, phase, pretended, pre
 )
 async def test_a_tool_that_hangs(command, said, pretended, pretending, journal, tmp_path):
     plan = await made(replace(pretending, command_timeout_s=0.3, stop_timeout_s=0.3))
-    marker = "4242.4242"
+    marker = f"4242.{os.getpid()}"  # other runs on this machine have their own
     pretended.hook(command, f"rm -f on-{command}; sleep {marker}")
     with pytest.raises(UnreachableError) as caught:
         await capture.run(plan, capture.reach(plan, pretending), journal)
