@@ -16,8 +16,8 @@ import time
 from benchmarks.harness import Row, table
 from bot.demo.prometheus import installed
 
-BENCHES = ("decode", "why", "verdicts", "inference", "files", "sweep")
-_WITH_SERVER = frozenset({"why", "sweep"})
+BENCHES = ("decode", "why", "verdicts", "inference", "files", "sweep", "ack")
+_WITH_SERVER = frozenset({"why", "sweep", "ack"})
 
 
 def main() -> None:

@@ -20,7 +20,7 @@ from aiohttp import web
 from benchmarks.fleets import forty_series, moment
 from benchmarks.harness import Row, medians_async, ms
 from bot.demo.prometheus import serving
-from engine.catalogue import load_catalogue
+from bot.surfaces.cli.inputs import make_engine
 from engine.diagnosis import Engine
 from engine.model import Verdict, Why
 from engine.simulate import Fault, Fleet
@@ -47,7 +47,7 @@ async def _rows() -> list[Row]:
     fleet = Fleet(nodes=NODES, gpus=8, faults=faults)
     at = moment(fleet)
     asked = sorted({gpu.partition(":")[0] for gpu in (HEALTHY, HOT, LOST)})
-    engine = Engine(load_catalogue())
+    engine = make_engine(())
     out: list[Row] = []
     async with serving(forty_series(fleet, asked)) as url:
         for gpu, sick in ((HEALTHY, False), (HOT, True), (LOST, True)):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from aiohttp import web
-from slack_bolt.app.async_app import AsyncApp
 
 from bot.surfaces.slack.app import build_app
 from bot.surfaces.slack.http import route
@@ -13,6 +12,8 @@ from bot.surfaces.slack.socket import SocketMode
 from engine.errors import SourceError
 
 if TYPE_CHECKING:
+    from slack_bolt.app.async_app import AsyncApp
+
     from bot.connection import Connection
     from bot.serversettings import Slack
     from bot.service import Service

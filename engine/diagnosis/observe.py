@@ -81,10 +81,11 @@ class Observer:
         memo = Memo(frame)
         truth: dict[str, Trits] = {}
         weak: dict[str, Bools] = {}
+        nowhere: Bools = np.zeros(len(frame), dtype=bool)
         for name, condition in self.conditions.items():
             value = condition.evaluate(frame, memo, only)
-            true = value == 1
-            if true.any():
+            if 1 in value.tolist():  # for few entities cheaper than numpy, for many no dearer
+                true = value == 1
                 thin = _thin(condition, frame)
                 if (hold_s := self.rules[name].hold_s) > 0:
                     held = condition.held(frame, memo, hold_s, only)
@@ -92,7 +93,7 @@ class Observer:
                     value = np.where(true & (held == -1), np.int8(-1), value)
                 weak[name] = thin & (value == 1)
             else:
-                weak[name] = true
+                weak[name] = nowhere
             truth[name] = value
         return Observation(frame, memo, truth, weak)
 

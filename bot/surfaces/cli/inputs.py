@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -52,7 +53,9 @@ def make_engine(folders: tuple[Path, ...]) -> Engine:
     from engine.catalogue import load_catalogue  # noqa: PLC0415 - heavy, decode does without
     from engine.diagnosis import Engine  # noqa: PLC0415
 
-    return Engine(load_catalogue(folders))
+    engine = Engine(load_catalogue(folders))
+    gc.freeze()  # the rules stay as long as the process: no collection need look at them again
+    return engine
 
 
 def open_source(options: SourceOptions, settings: Settings, on_progress: OnProgress) -> Source:
