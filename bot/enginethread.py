@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Awaitable, Callable, Coroutine
+from concurrent.futures import Future
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -53,7 +54,7 @@ class EngineThread:
         self._loop.call_soon_threadsafe(self._loop.stop)
         await asyncio.to_thread(self._thread.join, _JOIN_S)
 
-    def _submit(self, start: Callable[[], Coroutine[Any, Any, T]]) -> Any:
+    def _submit(self, start: Callable[[], Coroutine[Any, Any, T]]) -> Future[T]:
         if self._loop.is_closed():
             msg = "the engine has been stopped"
             raise RuntimeError(msg)

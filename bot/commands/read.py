@@ -39,6 +39,10 @@ if TYPE_CHECKING:
     from engine.diagnosis import Engine
     from engine.readers import Diagnose
 
+_KNOWN = (
+    "known are kernel log lines (Xid, SXid, lost GPU), nvidia-smi -q and --query-gpu, "
+    "and exporter metrics"
+)
 _LAST = (Class.BENIGN, Class.BLIND)
 _T = TypeVar("_T")
 
@@ -173,10 +177,15 @@ def _title(reads: Sequence[Read], causes: Sequence[str]) -> Line:
     findings = sum(len(r.findings) + len(r.diagnoses) for r in reads)
     unread = sum(r.unread_lines for r in reads)
     if not kinds:
-        lines = f": {count(unread, 'line')} of no known kind" if unread else ": the input is empty"
+        lines = ": nothing to read"
+        if unread:
+            lines = f": {count(unread, 'line')} of no known kind; {_KNOWN}"
         return line(strong("Nothing recognised", Tone.WARNING), lines)
     found = strong(count(findings, "finding") if findings else "No finding")
     spans: list[Span | str] = [found, f" ({some(kinds)})"]
+    places = _unique(f.entity.name for r in reads for f in r.findings if f.entity)
+    if places:
+        spans.append(f" on {some(places, 3)}")
     if causes:
         spans += ["; cause: ", code(causes[0])]
         if causes[1:]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from engine.model import Entity, Finding, Kind
@@ -101,7 +101,7 @@ class KernelReader:
         result = Result(
             kinds=list(dict.fromkeys(f.kind for f in findings)),
             findings=findings,
-            causes=[f.cause for f in findings if f.cause],
+            causes=_roots_first(bursts, findings),
         )
         if self._events.overflow:
             result.notes.append(
@@ -256,3 +256,9 @@ def _sxid_data(burst: SxidBurst, entry: Any) -> dict[str, Any]:
         data["resolution"] = entry["resolution"]
     data["count"] = burst.count
     return data
+
+
+def _roots_first(bursts: Sequence[Burst], findings: Sequence[Finding]) -> list[str]:
+    """Return the causes, those of roots before those of what follows from them."""
+    pairs = sorted(zip(bursts, findings, strict=True), key=lambda p: p[0].parent is not None)
+    return [f.cause for _, f in pairs if f.cause]

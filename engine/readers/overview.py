@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from engine.readers.bursts import Burst, SxidBurst, XidBurst
+from engine.readers.chain import root_of
 from engine.readers.xid_line import short
 
 
@@ -24,7 +25,12 @@ def overview(bursts: Sequence[Burst]) -> dict[str, Any]:
         first = bursts[0]
         if isinstance(first, XidBurst):
             data["primary_xid"] = first.code
-            others = (b.code for b in printed if b.code != first.code)
+            # What another GPU reports belongs here only if it follows from the same root.
+            others = (
+                b.code
+                for b in printed
+                if b.code != first.code and (b.gpu == first.gpu or root_of(b) is first)
+            )
             data["secondary_xids"] = list(dict.fromkeys(others))
     named = {short(b.first.pci): code for b in printed if b.first.pci for code in b.caused_by}
     if named:

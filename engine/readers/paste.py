@@ -54,7 +54,7 @@ def read(
     results = [r.finish() for r in readers]
     notes = [note for result in results for note in result.notes]
     if blocks.cut:
-        notes.append(f"{blocks.cut} lines over {MAX_LINE} bytes were cut: their start was read.")
+        notes.append(f"{blocks.cut} line(s) over {MAX_LINE} bytes were cut: their start was read.")
     findings = tuple(f for result in results for f in result.findings)
     return Read(
         kinds=_unique(k for result in results for k in result.kinds),

@@ -52,7 +52,7 @@ def test_dirty_text_is_read(paste: bytes, catalogue: Catalogue) -> None:
 
 def test_a_cut_line_is_said(catalogue: Catalogue) -> None:
     answer = read(b"x" * (MAX_LINE * 3) + b"\n" + XID, catalogue)
-    assert answer.notes == (f"1 lines over {MAX_LINE} bytes were cut: their start was read.",)
+    assert answer.notes == (f"1 line(s) over {MAX_LINE} bytes were cut: their start was read.",)
     assert answer.unread_lines == 1
 
 
