@@ -85,6 +85,9 @@ class TextReader:
         """Read blocks of whole lines; only the last line may lack its line end."""
         self._lines = 0
         for block in blocks:
+            if block.isspace():
+                self._lines += block.count(b"\n")
+                continue
             text = block.replace(b"\r\n", b"\n") if b"\r" in block else block
             if text.endswith(b"\n"):
                 self._feed(text[:-1].split(b"\n"))

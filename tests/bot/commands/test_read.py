@@ -77,7 +77,7 @@ def test_what_is_not_recognised_is_no_health(engine):
     assert answer.level is Level.UNKNOWN
     assert plain.render(answer).startswith("Nothing recognised: 3 lines of no known kind; known are ")
     empty = run([Input("stdin", [])], catalogue=engine.catalogue)
-    assert plain.render(empty).startswith("Nothing recognised: the input is empty\n")
+    assert plain.render(empty).startswith("Nothing recognised: nothing to read\n")
 
 
 def test_benign_causes_stand_after_those_of_other_inputs(engine):
