@@ -111,8 +111,9 @@ async def test_sigterm_in_the_middle_of_an_answer_loses_nothing(slack, tmp_path)
             assert await server.stop() == 0
     finally:
         server.end()
-    # Stopping sends what is ready; nothing is sent again after the next start.
-    assert sum(first.values()) == len(words), first
+    # Stopping sends what is ready; what nobody had begun waits for the next start.
+    assert set(first.values()) <= {0, 1}
+    assert sum(first.values()) >= len(words) // 2
     assert {answers(slack, word) for word in words} == {1}
 
 

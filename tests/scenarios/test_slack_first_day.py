@@ -1,0 +1,181 @@
+"""The bot's first day: why, decode and a real capture, asked in Slack, over both transports.
+
+Everything is real but the workspace: `gpuwhy serve` as a process, a Prometheus with the history of
+a fleet that ends now, nsys with an armed program, and an emulator of Slack that others wrote.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import sys
+import time
+from pathlib import Path
+
+import aiohttp
+import pytest
+
+from bot.demo.prometheus import serving
+from engine.simulate import DEMO_SPAN_S, demo_fleet
+from tests.support.localslack import (
+    ALICE,
+    APP_TOKEN,
+    BOB,
+    BOT,
+    BOT_TOKEN,
+    GPUS,
+    SIGNING_SECRET,
+    LocalSlack,
+    free_port,
+    isolated,
+    run_isolated,
+)
+
+SCREENSHOTS = os.environ.get("GPUWHY_SCREENSHOTS")
+RULES = [
+    {
+        "effect": "allow",
+        "who": f"user:{ALICE}",
+        "commands": ["capture", "approve"],
+        "targets": "node-3*",
+    }
+]
+
+if not isolated():
+
+    def test_in_its_own_network():
+        run_isolated(__file__)
+
+else:
+
+    @contextlib.asynccontextmanager
+    async def server(transport, slack, port, prometheus, folder):
+        """Run `gpuwhy serve` until the end of the block."""
+        keep = {k: v for k, v in os.environ.items() if not k.startswith("GPUWHY_")}
+        environment = {
+            **keep,
+            "GPUWHY_SERVER_DATA": str(folder / "data"),
+            "GPUWHY_SERVER_LISTEN": f"127.0.0.1:{port}",
+            "GPUWHY_SLACK_MODE": transport,
+            "GPUWHY_SLACK_BOT_TOKEN": BOT_TOKEN,
+            "GPUWHY_SLACK_APP_TOKEN": APP_TOKEN,
+            "GPUWHY_SLACK_SIGNING_SECRET": SIGNING_SECRET,
+            "GPUWHY_SLACK_API_URL": slack.api_url,
+            "GPUWHY_POLICY_RULES": json.dumps(RULES),
+            "GPUWHY_CAPTURE_LOCAL_HOSTS": "node-3",
+            "GPUWHY_PROMETHEUS_URL": prometheus,
+        }
+        log = (folder / "log").open("wb")
+        run = "from bot.surfaces.cli.main import main; main()"
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-c", run, "serve", env=environment, stdout=log, stderr=log
+        )
+        try:
+            async with asyncio.timeout(40), aiohttp.ClientSession() as session:
+                while True:
+                    with contextlib.suppress(aiohttp.ClientError):
+                        async with session.get(f"http://127.0.0.1:{port}/readyz") as ready:
+                            if ready.status == 200:
+                                break
+                    assert process.returncode is None, (folder / "log").read_text()
+                    await asyncio.sleep(0.1)
+            yield
+        finally:
+            process.terminate()
+            await asyncio.wait_for(process.wait(), 40)
+            log.close()
+        said = (folder / "log").read_text()
+        assert process.returncode == 0, said
+        assert "Traceback" not in said
+
+    @contextlib.asynccontextmanager
+    async def armed(name, folder):
+        """Run a program under nsys, armed and not recording."""
+        process = await asyncio.create_subprocess_exec(
+            "nsys", "launch", f"--session-new={name}", "--trace=osrt,nvtx",
+            sys.executable, "-c", "import time\nwhile True: time.sleep(0.01)",
+            cwd=folder, stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.DEVNULL,
+        )  # fmt: skip
+        try:
+            yield
+        finally:
+            shutdown = await asyncio.create_subprocess_exec(
+                "nsys", "shutdown", f"--session={name}", "--kill=sigkill",
+                stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.DEVNULL,
+            )  # fmt: skip
+            await asyncio.wait_for(shutdown.wait(), 30)
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
+            await process.wait()
+
+    async def answered(slack, wanted, *, channel=GPUS, count=1, seconds=60.0):
+        """Wait until so many messages of the bot hold some text, and return them."""
+        deadline = time.monotonic() + seconds
+        while True:
+            found = [m for m in await slack.messages(channel) if wanted in json.dumps(m)]
+            of_bot = [m for m in found if m.get("user") == BOT or m.get("bot_id")]
+            if len(of_bot) >= count:
+                return of_bot
+            assert time.monotonic() < deadline, await slack.messages(channel)
+            await asyncio.sleep(0.1)
+
+    def button(message, word):
+        """The button of a message whose text begins with a word."""
+        return next(
+            element
+            for block in message["blocks"]
+            if block["type"] == "actions"
+            for element in block["elements"]
+            if element["text"]["text"].startswith(word)
+        )
+
+    async def screenshot(slack, name):
+        if not SCREENSHOTS:
+            return
+        shot = await asyncio.create_subprocess_exec(
+            "chromium", "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run",
+            "--disable-background-networking", "--window-size=1200,1500",
+            "--virtual-time-budget=4000", f"--screenshot={Path(SCREENSHOTS) / name}", slack.url,
+            stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.DEVNULL,
+        )  # fmt: skip
+        await asyncio.wait_for(shot.wait(), 60)
+
+    @pytest.mark.parametrize("transport", ["socket", "http"])
+    async def test_why_decode_and_capture_from_slack(transport, tmp_path):
+        fleet = demo_fleet(start=float(int(time.time())) - DEMO_SPAN_S)
+        end = fleet.start + DEMO_SPAN_S
+        history = fleet.openmetrics(end - 900.0, end, 15.0)
+        port = free_port()
+        url = f"http://127.0.0.1:{port}/slack/events" if transport == "http" else None
+        async with (
+            serving(history) as prometheus,
+            LocalSlack(url) as slack,
+            server(transport, slack, port, prometheus, tmp_path),
+            armed("gpuwhy-5", tmp_path),
+        ):
+            asked = await slack.say(f"<@{BOT}> why is gpu 3 on node-2 slow?")
+            (why,) = await answered(slack, "hardware thermal slowdown")
+            assert why["thread_ts"] == asked
+
+            await slack.command("decode 0x88")
+            await answered(slack, "hw_power_brake")
+            channel, _ = await slack.tell("what does xid 79 mean?")
+            await answered(slack, "fell off the PCIe bus", channel=channel)
+            await slack.command("swep")
+            await answered(slack, "sweep")
+
+            await slack.command("capture nsys node-3:5 3s", user=BOB)
+            await answered(slack, "you may not use")
+            await slack.command("capture nsys node-3:5 3s")
+            (card,) = await answered(slack, "Approve")
+            assert "nsys start" in json.dumps(card)
+            await screenshot(slack, f"slack-{transport}-plan.png")
+            await slack.click(card["ts"], button(card, "Approve"))
+            await answered(slack, f"http://127.0.0.1:{port}/captures/", seconds=90)
+            files = [
+                p for p in (tmp_path / "data").rglob("*.nsys-rep") if p.stat().st_size > 10_000
+            ]
+            assert len(files) == 1
+            await screenshot(slack, f"slack-{transport}.png")
