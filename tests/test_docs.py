@@ -52,7 +52,9 @@ def test_the_readme_example_is_what_the_demo_answers(tmp_path):
     file.write_text("".join(fleet.openmetrics(at - 900.0, at, 15.0)))
     engine = Engine(load_catalogue())
     run = why.run("node-2:3", engine=engine, source=FileSource([file]), at=at, window_s=900.0)
-    said = " ".join(re.sub(r" \[[^\]]*threshold: [^\n]*", "", plain.render(asyncio.run(run))).split())
+    said = " ".join(
+        re.sub(r" \[[^\]]*threshold: [^\n]*", "", plain.render(asyncio.run(run))).split()
+    )
     example = README.split("```text")[1].split("```")[0].split("\n\n", 1)[1]
     for part in re.split(r"\n\s*\n|\n  \.\.\.\n|\n(?=  - )", example):
         assert " ".join(part.split()) in said

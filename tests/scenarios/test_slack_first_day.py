@@ -159,6 +159,10 @@ else:
             (why,) = await answered(slack, "hardware thermal slowdown")
             assert why["thread_ts"] == asked
 
+            await slack.command("why node-3:1")
+            await answered(slack, "SM clock locked low")
+            await screenshot(slack, f"slack-{transport}-why.png")
+
             await slack.command("decode 0x88")
             await answered(slack, "hw_power_brake")
             channel, _ = await slack.tell("what does xid 79 mean?")
@@ -171,11 +175,10 @@ else:
             await slack.command("capture nsys node-3:5 3s")
             (card,) = await answered(slack, "Approve")
             assert "nsys start" in json.dumps(card)
-            await screenshot(slack, f"slack-{transport}-plan.png")
             await slack.click(card["ts"], button(card, "Approve"))
             await answered(slack, f"http://127.0.0.1:{port}/captures/", seconds=90)
             files = [
                 p for p in (tmp_path / "data").rglob("*.nsys-rep") if p.stat().st_size > 10_000
             ]
             assert len(files) == 1
-            await screenshot(slack, f"slack-{transport}.png")
+            await screenshot(slack, f"slack-{transport}-capture.png")

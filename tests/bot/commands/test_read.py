@@ -75,7 +75,9 @@ def test_exporter_text_is_judged_by_the_rules(engine):
 def test_what_is_not_recognised_is_no_health(engine):
     answer = run([Input("stdin", [b"lorem ipsum\n" * 3])], catalogue=engine.catalogue)
     assert answer.level is Level.UNKNOWN
-    assert plain.render(answer).startswith("Nothing recognised: 3 lines of no known kind; known are ")
+    assert plain.render(answer).startswith(
+        "Nothing recognised: 3 lines of no known kind; known are "
+    )
     empty = run([Input("stdin", [])], catalogue=engine.catalogue)
     assert plain.render(empty).startswith("Nothing recognised: nothing to read\n")
 
