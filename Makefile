@@ -24,7 +24,7 @@ test: $(VENV)/.dev ## set up, then lint, check types and run all tests (CI runs 
 	$(BIN)/mypy
 	$(BIN)/gpuwhy rules lint
 	$(BIN)/gpuwhy rules test
-	GPUWHY_REQUIRE=durable_rules $(BIN)/pytest -n $(JOBS) --dist loadgroup $(PYTEST)
+	$(BIN)/pytest -n $(JOBS) --dist loadgroup $(PYTEST)
 
 lint: $(VENV)/.dev ## lint only
 	$(BIN)/ruff check .

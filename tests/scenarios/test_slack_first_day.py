@@ -18,6 +18,7 @@ import aiohttp
 import pytest
 
 from bot.demo.prometheus import serving
+from bot.render.blockkit import validate
 from engine.simulate import DEMO_SPAN_S, demo_fleet
 from tests.support.localslack import (
     ALICE,
@@ -32,6 +33,7 @@ from tests.support.localslack import (
     isolated,
     run_isolated,
 )
+from tests.support.sshd import start_sshd
 
 SCREENSHOTS = os.environ.get("GPUWHY_SCREENSHOTS")
 RULES = [
@@ -51,7 +53,7 @@ if not isolated():
 else:
 
     @contextlib.asynccontextmanager
-    async def server(transport, slack, port, prometheus, folder):
+    async def server(transport, slack, port, folder, **variables):
         """Run `gpuwhy serve` until the end of the block."""
         keep = {k: v for k, v in os.environ.items() if not k.startswith("GPUWHY_")}
         environment = {
@@ -64,8 +66,7 @@ else:
             "GPUWHY_SLACK_SIGNING_SECRET": SIGNING_SECRET,
             "GPUWHY_SLACK_API_URL": slack.api_url,
             "GPUWHY_POLICY_RULES": json.dumps(RULES),
-            "GPUWHY_CAPTURE_LOCAL_HOSTS": "node-3",
-            "GPUWHY_PROMETHEUS_URL": prometheus,
+            **variables,
         }
         log = (folder / "log").open("wb")
         run = "from bot.surfaces.cli.main import main; main()"
@@ -89,6 +90,8 @@ else:
         said = (folder / "log").read_text()
         assert process.returncode == 0, said
         assert "Traceback" not in said
+        for secret in (BOT_TOKEN, APP_TOKEN, SIGNING_SECRET):
+            assert secret not in said
 
     @contextlib.asynccontextmanager
     async def armed(name, folder):
@@ -152,7 +155,14 @@ else:
         async with (
             serving(history) as prometheus,
             LocalSlack(url) as slack,
-            server(transport, slack, port, prometheus, tmp_path),
+            server(
+                transport,
+                slack,
+                port,
+                tmp_path,
+                GPUWHY_PROMETHEUS_URL=prometheus,
+                GPUWHY_CAPTURE_LOCAL_HOSTS="node-3",
+            ),
             armed("gpuwhy-5", tmp_path),
         ):
             asked = await slack.say(f"<@{BOT}> why is gpu 3 on node-2 slow?")
@@ -182,3 +192,59 @@ else:
             ]
             assert len(files) == 1
             await screenshot(slack, f"slack-{transport}-capture.png")
+
+    async def test_a_capture_over_ssh(tmp_path):
+        with start_sshd(tmp_path / "ssh") as sshd:
+            ssh = sshd.settings
+            variables = {
+                "GPUWHY_CAPTURE_VIA": "ssh",
+                "GPUWHY_CAPTURE_SSH_USER": ssh.user,
+                "GPUWHY_CAPTURE_SSH_PORT": str(ssh.port),
+                "GPUWHY_CAPTURE_SSH_IDENTITY": str(ssh.identity),
+                "GPUWHY_CAPTURE_SSH_CONFIG": str(ssh.config),
+                "GPUWHY_CAPTURE_SSH_OPTIONS": ",".join(ssh.options),
+            }
+            port = free_port()
+            async with (
+                LocalSlack() as slack,
+                server("socket", slack, port, tmp_path, **variables),
+            ):
+                words = f"<@{BOT}> profile node-3:5 for 3 seconds with nsys"
+                await slack.say(words)
+                await answered(slack, "nsys launch --session-new=gpuwhy-5")
+                async with armed("gpuwhy-5", tmp_path):
+                    await slack.say(words)
+                    (card,) = await answered(slack, "Approve")
+                    assert "ssh" in json.dumps(card)
+                    await slack.click(card["ts"], button(card, "Approve"), user=BOB)
+                    await answered(slack, "you may not use")
+                    await slack.click(card["ts"], button(card, "Approve"))
+                    await answered(slack, f"http://127.0.0.1:{port}/captures/", seconds=90)
+            (file,) = (tmp_path / "data").rglob("*.nsys-rep")
+            assert file.stat().st_size > 10_000
+
+    async def test_hostile_labels_and_a_huge_paste(tmp_path):
+        fleet = demo_fleet(start=float(int(time.time())) - DEMO_SPAN_S)
+        end = fleet.start + DEMO_SPAN_S
+        history = (
+            part.replace("node-2", "<!channel>")
+            for part in fleet.openmetrics(end - 900.0, end, 15.0)
+        )
+        log = "[  11.5] NVRM: Xid (PCI:0000:41:00): 79, pid=1, GPU has fallen off the bus. <!here>\n"
+        paste = (log * 600)[:40_000]
+        port = free_port()
+        async with (
+            serving(history) as prometheus,
+            LocalSlack() as slack,
+            server("socket", slack, port, tmp_path, GPUWHY_PROMETHEUS_URL=prometheus),
+        ):
+            await slack.command("sweep")
+            await answered(slack, "&lt;!channel&gt;")
+            channel, _ = await slack.tell(paste)
+            await answered(slack, "fell off the PCIe bus", channel=channel)
+            found = [*await slack.messages(), *await slack.messages(channel)]
+        ours = [m for m in found if m.get("user") == BOT or m.get("bot_id")]
+        for message in ours:
+            assert "<!" not in json.dumps(message)
+            sent = {key: message[key] for key in ("text", "blocks") if key in message}
+            assert list(validate(sent)) == []
