@@ -82,7 +82,8 @@ def _title(sweep: Sweep) -> Line:
     when = "" if sweep.at is None else f" at {utc(sweep.at)}"
     looked = _looked_at(sweep.checked)
     if not looked:
-        return line(strong("Nothing could be checked", Tone.WARNING), f"{when}: no readings found")
+        head = strong("Nothing could be checked", Tone.WARNING)
+        return line(head, f"{when}: no readings found{_without_verdict(sweep)}")
     if not sweep.incidents:
         head = strong("No incident", Tone.WARNING if sweep.unseen else Tone.GOOD)
         return line(head, f" among {looked}{when}", _without_verdict(sweep))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -67,6 +67,9 @@ async def sweep(
         seen = engine.judge.observe(readings.frame)
         states = engine.judge.states(seen)
         chosen = current(readings, range(len(readings.frame)))
+        # One of the requests may have failed: whoever reported just now is judged or named.
+        came = {readings.frame.entities[i].host for i in chosen}
+        unreached += [node_entity(host) for host in group.live if host not in came]
         asked = _one_a_host(readings.frame.host, chosen)
         answers += [engine.judge.judge(seen, i, states, unknowns=i in asked) for i in chosen]
         warnings += [w for w in got.warnings + readings.warnings if w not in warnings]
@@ -77,11 +80,13 @@ async def sweep(
 class _Group:
     """Some hosts that are asked about together, or all of them.
 
-    ``exporters`` are their scrape addresses, ``gone`` their GPUs that stopped before the window.
+    ``live`` are those that report, ``exporters`` their scrape addresses, ``gone`` their GPUs that
+    stopped before the window.
     """
 
     hosts: tuple[str, ...] = ()
     matchers: tuple[Matcher, ...] = ()
+    live: tuple[str, ...] = ()
     exporters: tuple[str, ...] = ()
     gone: tuple[Place, ...] = ()
 
@@ -130,12 +135,17 @@ async def _groups(
         hosts = sorted(of_host)
         for first in range(0, len(hosts), HOSTS_PER_REQUEST):
             some = hosts[first : first + HOSTS_PER_REQUEST]
-            groups.append(_group(label, absent, {h: of_host[h] for h in some}, lost))
+            places = {h: of_host[h] for h in some}
+            groups.append(_group(label, absent, places, hosts_now, lost))
     return groups
 
 
 def _group(
-    label: str, absent: Iterable[str], of_host: Mapping[str, Sequence[Place]], lost: Iterable[Place]
+    label: str,
+    absent: Iterable[str],
+    of_host: Mapping[str, Sequence[Place]],
+    hosts_now: Container[str | None],
+    lost: Iterable[Place],
 ) -> _Group:
     pattern = "|".join(re.escape(host) for host in of_host)
     places = [place for found in of_host.values() for place in found]
@@ -143,6 +153,7 @@ def _group(
     return _Group(
         hosts=tuple(of_host),
         matchers=(Matcher(label, "=~", pattern), *(Matcher(name, "=", "") for name in absent)),
+        live=tuple(sorted({p.host for p in places if p.host and p.host in hosts_now})),
         exporters=tuple(sorted({p.instance for p in places if p.instance})),
         gone=tuple(p for p in lost if p.host in names),
     )

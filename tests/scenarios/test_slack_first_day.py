@@ -230,7 +230,9 @@ else:
             part.replace("node-2", "<!channel>")
             for part in fleet.openmetrics(end - 900.0, end, 15.0)
         )
-        log = "[  11.5] NVRM: Xid (PCI:0000:41:00): 79, pid=1, GPU has fallen off the bus. <!here>\n"
+        log = (
+            "[  11.5] NVRM: Xid (PCI:0000:41:00): 79, pid=1, GPU has fallen off the bus. <!here>\n"
+        )
         paste = (log * 600)[:40_000]
         port = free_port()
         async with (

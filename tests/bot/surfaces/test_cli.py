@@ -251,8 +251,8 @@ def test_interrupting_a_real_process_leaves_no_traceback():
     try:
         time.sleep(3)
         process.send_signal(signal.SIGINT)
-        err = process.stderr.read()
         assert process.wait(timeout=20) == 130
+        err = process.stderr.read()
     finally:
         process.kill()
         process.stdin.close()

@@ -144,3 +144,22 @@ async def test_a_server_that_goes_away_half_way_leaves_what_was_judged(monkeypat
     assert found.checked["gpu"] == 1
     assert [e.name for e in found.unseen] == ["node-2"]
     assert found.warnings == ("http://prometheus:9090 refuses the connection",)
+
+
+async def test_hosts_whose_readings_do_not_come_are_named(monkeypatch):
+    """A wave is several requests; when the large one breaks off, the small ones may not."""
+    from engine.diagnosis import sweep as module
+
+    monkeypatch.setattr(module, "HOSTS_PER_REQUEST", 1)
+    source = MemorySource([s for k in (1, 2) for s in gpu(FULL, host=f"node-{k}")])
+    answer = source.select
+
+    async def broken(selections, *, at):
+        batch = await answer(selections, at=at)
+        batch.series[:] = [s for s in batch.series if s.labels.get("Hostname") != "node-2"]
+        return batch
+
+    monkeypatch.setattr(source, "select", broken)
+    found = await engine().sweep(source)
+    assert found.checked == {"gpu": 1, "node": 1}
+    assert [e.name for e in found.unseen] == ["node-2"]

@@ -293,4 +293,7 @@ async def test_a_service_that_hangs_is_given_up_in_time(app, service, monkeypatc
     service.submit = lambda inbound: asyncio.sleep(60)
     started = time.monotonic()
     assert (await app.async_dispatch(as_json(mention()))).status == 503
+    told = await app.async_dispatch(as_form(command()))
+    assert told.status == 200
+    assert "could not be kept in time" in told.body
     assert time.monotonic() - started < 5
