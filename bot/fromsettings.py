@@ -81,9 +81,11 @@ def make_messenger(settings: Settings) -> SlackMessenger | None:
             raise UsageError(f"slack.mode {slack.mode} needs slack.{name}", hint=hint)
     assert slack.bot_token is not None
     token = slack.bot_token.get_secret_value()
+    hint = "the bot token begins with xoxb-, the app token with xapp-"
     if token.startswith("xapp-"):
-        hint = "the bot token begins with xoxb-, the app token with xapp-"
         raise UsageError("slack.bot_token is an app token", hint=hint)
+    if slack.app_token is not None and slack.app_token.get_secret_value().startswith("xoxb-"):
+        raise UsageError("slack.app_token is a bot token", hint=hint)
     return SlackMessenger(token, slack.api_url, slack.timeout)
 
 

@@ -6,6 +6,8 @@ Nothing is changed: the store is not migrated, no message is sent.
 from __future__ import annotations
 
 import asyncio
+import os
+import shutil
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -14,16 +16,28 @@ from typing import TYPE_CHECKING
 from bot.answer import Align, Answer, Level, Table, Tone, code, line, strong
 from bot.backend import Backend, OpenSource
 from bot.delivery.webapi import WebApi
-from bot.fromsettings import make_messenger, make_policy, policy_rules, store_url
+from bot.fromsettings import (
+    capture_settings,
+    make_messenger,
+    make_policy,
+    policy_rules,
+    store_url,
+)
 from bot.phrases import count
 from bot.policy.policy import unknown_commands
 from bot.store import Store, StoreError
+from engine.capture import Via
 from engine.errors import GpuwhyError, SourceError, UsageError
 
 if TYPE_CHECKING:
     from bot.settings import Settings
 
 _TIMEOUT_S = 15.0
+_REACHED = {
+    Via.AUTO: "targets are reached by ssh, this machine directly",
+    Via.LOCAL: "all targets are on this machine",
+    Via.SSH: "targets are reached by ssh",
+}
 
 Probe = Callable[[], Awaitable[str]]
 
@@ -92,6 +106,7 @@ class _Probes:
             ("tokens", self._tokens),
             ("store", self._store),
             ("source", self._source),
+            ("capture", self._capture),
             ("slack", self._slack),
         ]
         if self._settings.slack.mode == "socket":
@@ -157,6 +172,17 @@ class _Probes:
             return "none: only decode, read and rules can be asked"
         return await self._backend.ping(thorough=True)
 
+    async def _capture(self) -> str:
+        settings = capture_settings(self._settings)
+        ssh = settings.ssh
+        for name, file in (("identity", ssh.identity), ("config", ssh.config)):
+            if file is not None and not await asyncio.to_thread(os.access, file, os.R_OK):
+                said = f"capture.ssh.{name} {file} cannot be read"
+                raise UsageError(said, hint="name a file that the server may read")
+        if settings.via is Via.SSH and shutil.which(ssh.program) is None:
+            raise UsageError("there is no ssh client", hint="install openssh-client")
+        return _REACHED[settings.via]
+
     async def _slack(self) -> str:
         messenger = make_messenger(self._settings)
         if messenger is None:
@@ -168,8 +194,8 @@ class _Probes:
 
     async def _socket(self) -> str:
         token = self._settings.slack.app_token
-        if token is None:
-            raise UsageError("there is no app token", hint="set GPUWHY_SLACK_APP_TOKEN")
+        if token is None or token.get_secret_value().startswith("xoxb-"):
+            raise UsageError("there is no app token", hint="set GPUWHY_SLACK_APP_TOKEN to xapp-…")
         api = WebApi(token.get_secret_value(), self._settings.slack.api_url, _TIMEOUT_S)
         try:
             await api.call("apps.connections.open", {}, form=True)

@@ -15,6 +15,7 @@ from bot.answer import Answer, Fields, line, strong
 from bot.captures import messages
 from bot.commands.arguments import Arguments
 from bot.commands.capture import make_plan, plan_answer
+from bot.policy import Decision as Verdict
 from bot.policy import Policy
 from bot.policy.policy import refusal
 from bot.request import Actor, Request
@@ -157,6 +158,9 @@ class Desk:
         own = (asker.get("kind"), asker.get("id")) == (str(actor.kind), actor.id)
         if approve or not own:
             await self._allowed(actor, Request(APPROVE, {"target": target}), case.job.id)
+        else:
+            mine = Verdict(True, "whoever asks for a capture may deny it")
+            await self._audit(actor, Request(DENY, {"target": target}), mine, case.job.id)
         now = self._clock()
         outcome = "approved" if approve else "denied"
         news = (
@@ -177,19 +181,27 @@ class Desk:
 
     async def _allowed(self, actor: Actor, request: Request, job_id: str | None = None) -> None:
         decision = self._policy.decide(actor, request)
-        target = str(request.args.get("target", ""))
+        await self._audit(actor, request, decision, job_id)
+        if not decision.allowed:
+            raise refusal(request.command, _target(request), decision)
+
+    async def _audit(
+        self, actor: Actor, request: Request, decision: Verdict, job_id: str | None
+    ) -> None:
         await self._store.add_audit(
             actor=actor.to_json(),
             surface=str(actor.kind),
             command=request.command,
-            target=target,
+            target=_target(request),
             decision=Decision.ALLOW if decision.allowed else Decision.DENY,
             reason=decision.reason,
             request_id=job_id,
             now=self._clock(),
         )
-        if not decision.allowed:
-            raise refusal(request.command, target, decision)
+
+
+def _target(request: Request) -> str:
+    return str(request.args.get("target", ""))
 
 
 def _word(case: _Case) -> str:

@@ -79,6 +79,9 @@ def _checked(why: Why) -> str:
 
 
 def _no_verdict(why: Why, core: frozenset[str]) -> str:
+    told = [gap.why for gap in why.unknown if " " in gap.needs or gap.why.endswith(".")]
+    if told:
+        return told[0]  # what a rule says of it, in a sentence
     gaps = [gap for gap in why.unknown if gap.needs in core] or list(why.unknown)
     reasons: dict[str, list[str]] = {}
     for gap in gaps:

@@ -17,8 +17,8 @@ from engine.signals.normalise import Readings
 
 # A GPU index that changed its UUID (a swapped board) is ambiguous only while both report.
 _REPLACED_S = 120.0
-# Two scrapes of a minute: with readings older than this, ask whether the exporter answers.
-_LATE_S = 120.0
+# A scrape of a minute and some: with readings older than this, ask whether the exporter answers.
+_LATE_S = 75.0
 
 _Slot = tuple[str | None, str | None, int | None]
 
@@ -31,7 +31,7 @@ def newest(frame: Frame, i: int) -> float:
 
 
 def late(frame: Frame, i: int) -> bool:
-    """Return whether the newest sample of entity i is older than two usual scrapes."""
+    """Return whether the newest sample of entity i is older than a usual scrape."""
     return frame.timed and frame.at - newest(frame, i) > _LATE_S
 
 

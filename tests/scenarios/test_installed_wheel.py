@@ -14,6 +14,10 @@ ROOT = Path(__file__).parents[2]
 CASES = ROOT / "tests" / "data" / "metrics"
 
 
+# Two builds at once in one checkout would get into each other's way.
+pytestmark = pytest.mark.xdist_group("wheel")
+
+
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory):
     out = tmp_path_factory.mktemp("dist")

@@ -99,8 +99,22 @@ def plan(
     """Say what `capture run` would do: gpuwhy capture plan nsys node-3:5 10s."""
     from bot.commands.capture import plan_answer  # noqa: PLC0415 - so that --help starts fast
 
+    _here_only(common)
     made = _finished(_planned(profiler, target, length, settings))
     return show(plan_answer(made), as_json=common.as_json, color=common.color)
+
+
+def _here_only(common: options.Common) -> None:
+    """Refuse to go past a server, and the permissions that it holds.
+
+    Raises:
+        UsageError: ``--server`` was given.
+    """
+    if common.server:
+        raise UsageError(
+            "capture goes to the host from here, not through a server",
+            hint="ask the server with /gpu capture in Slack, or POST /api/v1/capture",
+        )
 
 
 @command.command("run")
@@ -123,6 +137,7 @@ def run(
     """
     from bot.commands.capture import plan_answer, run_answer  # noqa: PLC0415
 
+    _here_only(common)
     asks = not yes and not common.as_json and sys.stdin.isatty()
     if not yes and not asks:
         raise UsageError("nobody can be asked whether to run it", hint="add --yes")

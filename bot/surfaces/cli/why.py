@@ -9,6 +9,8 @@ import click
 from bot.answer import Answer, Level
 from bot.surfaces.cli import options
 from bot.surfaces.cli.output import show
+from engine.errors import UsageError
+from engine.topology import parse_target
 
 
 @click.command("why")
@@ -31,11 +33,25 @@ def command(
     TARGET is HOST:GPU (node-3:5), a GPU UUID or its start, HOST, pod/NAMESPACE/NAME, job/ID or
     fleet; "gpu 5 on node-3" works too.
     """
+    asked = _target(" ".join(target))
     if common.server:
-        answer = _remote(" ".join(target), source, at, window, common)
+        answer = _remote(asked, source, at, window, common)
     else:
-        answer = asyncio.run(_ask(" ".join(target), source, at, window, common))
+        answer = asyncio.run(_ask(asked, source, at, window, common))
     return show(answer, as_json=common.as_json, color=common.color, fail_on=fail_on)
+
+
+def _target(words: str) -> str:
+    """Return the target that some words name: as it stands, or out of a question."""
+    try:
+        parse_target(words)
+    except UsageError:
+        from bot.router import understand  # noqa: PLC0415 - only for questions in words
+
+        request = understand(words)
+        if request is not None and request.command == "why":
+            return str(request.args["target"])
+    return words
 
 
 def _remote(

@@ -158,6 +158,8 @@ async def test_whoever_asked_may_deny(here):
     job = await here.planned()
     await here.server.service.decide(job, ADA, False)
     await until(lambda: "*denied* by <@U0ADA>" in here.shown())
+    newest, *_ = await here.server.store.list_audit()
+    assert (newest.command, newest.actor["id"], newest.request_id) == ("deny", "U0ADA", job)
     assert here.nsys.state == "Launched"
 
 

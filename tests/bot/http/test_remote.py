@@ -170,7 +170,7 @@ def test_serve_check_says_everything_in_one_line_each(tmp_path, monkeypatch, cap
     assert run(["serve", "--check", "--json"]) == 0
     checks = json.loads(capsys.readouterr().out)["checks"]
     assert {c["name"] for c in checks if c["ok"]} == {
-        "rules", "policy", "data", "listen", "tokens", "store", "source", "slack"
+        "rules", "policy", "data", "listen", "tokens", "store", "source", "capture", "slack"
     }  # fmt: skip
     assert not (tmp_path / "data").exists()
 
@@ -201,6 +201,17 @@ def test_serve_check_says_everything_in_one_line_each(tmp_path, monkeypatch, cap
             3,
             "slack: Slack cannot be reached",
         ),
+        (
+            {
+                "GPUWHY_SLACK_MODE": "socket",
+                "GPUWHY_SLACK_BOT_TOKEN": "xoxb-1-hunter2",
+                "GPUWHY_SLACK_APP_TOKEN": "xoxb-1-hunter2",
+            },
+            2,
+            "slack.app_token is a bot token",
+        ),
+        ({"GPUWHY_CAPTURE_SSH_IDENTITY": "/no/key"}, 2, "capture.ssh.identity /no/key cannot be"),
+        ({"GPUWHY_CAPTURE_SSH_USER": "-oX=y"}, 2, "capture: ssh user '-oX=y' is not usable"),
         ({"GPUWHY_SERVER_DATA": "/proc/nope"}, 2, "data: /proc cannot be written"),
         ({"GPUWHY_SERVER_LISTEN": "192.0.2.1:80"}, 2, "listen: cannot listen on 192.0.2.1:80"),
         (

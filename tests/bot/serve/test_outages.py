@@ -35,7 +35,7 @@ async def test_while_slack_is_away_answers_wait_in_order(slack, tmp_path):
                 words.append(f"frob{len(words):04d}")
                 body = ask(f"decode {words[-1]}", len(words) - 1)
                 assert await server.ask(session, body, FORM) == 200
-                await asyncio.sleep(0.4)
+                await asyncio.sleep(AWAY_S / 12)
         await slack.start()
         await all_done(tmp_path)
         assert await server.stop() == 0

@@ -207,3 +207,11 @@ def test_what_a_killed_run_left_recording_is_stopped_by_the_next(tmp_path):
     # The folder on the target went with it.
     plan = json.loads(next(tmp_path.glob("*/finished.jsonl")).read_text().splitlines()[0])
     assert not Path(plan["steps"][1]["argv"][-1]).exists()
+
+
+def test_a_capture_does_not_go_past_a_server(capsys):
+    from bot.surfaces.cli.main import run
+
+    words = ["capture", "plan", "nsys", "node-3:5", "10s", "--server", "http://127.0.0.1:1"]
+    assert run(words) == 2
+    assert "not through a server" in capsys.readouterr().err

@@ -272,3 +272,14 @@ def test_streams_that_are_closed_or_full(streams, status):
     if status:
         assert done.stderr.startswith("gpuwhy: the answer cannot be written: No space left")
     assert len(done.stderr.splitlines()) == (1 if status else 0)
+
+
+def test_why_takes_a_question_in_words(capsys):
+    from pathlib import Path
+
+    from bot.surfaces.cli.main import run
+
+    file = Path(__file__).parents[2] / "data" / "metrics" / "h100_locked_clock.prom"
+    words = ["why", "why", "is", "gpu", "5", "on", "h100-5", "slow?", "--metrics", str(file)]
+    assert run(words) == 0
+    assert capsys.readouterr().out.startswith("h100-5:5 is degraded: SM clock locked low")
