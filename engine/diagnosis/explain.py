@@ -170,6 +170,8 @@ def blind(
         blocks: the causes that cannot be told because of it.
         last: titles of what the last readings showed, before they stopped.
     """
+    from engine.diagnosis.judge import fresh  # noqa: PLC0415 - they need each other
+
     before = f" The last readings showed: {', '.join(last)}." if last else ""
     out = []
     for one in fired:
@@ -177,7 +179,9 @@ def blind(
         symptoms = [s for s in rule.explains if s in seen.truth and seen.truth[s][i] == 1]
         for pattern in rule.patterns:
             symptoms += [s for s in pattern.all + pattern.any if s in seen.truth]
-        signals = [s for name in symptoms for s in sorted(judge.observer.conditions[name].signals)]
+        read = [s for name in symptoms for s in sorted(judge.observer.conditions[name].signals)]
+        lacking = [s for s in dict.fromkeys(read) if not fresh(seen.frame, s, i)]
+        signals = sorted(lacking or read, key=lambda s: s not in _TELLING)
         steps = [step(s, seen.frame, i, judge.catalogue) for s in rule.next]
         out.append(
             Unknown(
