@@ -59,6 +59,8 @@ class Process:
             **variables,
         }
         self._process: subprocess.Popen[bytes] | None = None
+        # Python that runs in the process before anything else.
+        self.prelude = ""
 
     async def start(self) -> None:
         """Start, and wait until it answers."""
@@ -67,7 +69,7 @@ class Process:
                 [
                     sys.executable,
                     "-c",
-                    "from bot.surfaces.cli.main import main; main()",
+                    f"{self.prelude}\nfrom bot.surfaces.cli.main import main\nmain()",
                     "serve",
                     *self._source,
                 ],
