@@ -52,13 +52,17 @@ if not isolated():
 
 else:
 
+    def data_of(folder):
+        """Where the server keeps things; screenshots show a folder as a site would have it."""
+        return Path("/var/lib/gpuwhy") / folder.name[-4:] if SCREENSHOTS else folder / "data"
+
     @contextlib.asynccontextmanager
     async def server(transport, slack, port, folder, **variables):
         """Run `gpuwhy serve` until the end of the block."""
         keep = {k: v for k, v in os.environ.items() if not k.startswith("GPUWHY_")}
         environment = {
             **keep,
-            "GPUWHY_SERVER_DATA": str(folder / "data"),
+            "GPUWHY_SERVER_DATA": str(data_of(folder)),
             "GPUWHY_SERVER_LISTEN": f"127.0.0.1:{port}",
             "GPUWHY_SLACK_MODE": transport,
             "GPUWHY_SLACK_BOT_TOKEN": BOT_TOKEN,
@@ -187,9 +191,7 @@ else:
             assert "nsys start" in json.dumps(card)
             await slack.click(card["ts"], button(card, "Approve"))
             await answered(slack, f"http://127.0.0.1:{port}/captures/", seconds=90)
-            files = [
-                p for p in (tmp_path / "data").rglob("*.nsys-rep") if p.stat().st_size > 10_000
-            ]
+            files = [p for p in data_of(tmp_path).rglob("*.nsys-rep") if p.stat().st_size > 10_000]
             assert len(files) == 1
             await screenshot(slack, f"slack-{transport}-capture.png")
 
@@ -220,7 +222,7 @@ else:
                     await answered(slack, "you may not use")
                     await slack.click(card["ts"], button(card, "Approve"))
                     await answered(slack, f"http://127.0.0.1:{port}/captures/", seconds=90)
-            (file,) = (tmp_path / "data").rglob("*.nsys-rep")
+            (file,) = data_of(tmp_path).rglob("*.nsys-rep")
             assert file.stat().st_size > 10_000
 
     async def test_hostile_labels_and_a_huge_paste(tmp_path):
