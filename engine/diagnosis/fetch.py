@@ -15,14 +15,12 @@ from dataclasses import dataclass, field
 from engine.catalogue.types import Catalogue
 from engine.diagnosis.judge import ACTIVITY, CORE
 from engine.diagnosis.observe import Observer
-from engine.model import Kind
 from engine.samples import Batch, Matcher, Selection
 from engine.signals.labels import (
     HOST_LABELS,
     JOB_LABELS,
     UUID_LABELS,
     Place,
-    locate,
 )
 from engine.signals.normalise import Readings, build_frame
 from engine.sources.port import Source
@@ -239,16 +237,6 @@ def matches(target: Target, places: Place) -> bool:
     )
 
 
-def places_of(batch: Batch) -> list[Place]:
-    """Return the distinct places named by the series of a batch."""
-    seen: dict[tuple[tuple[str, str], ...], Place] = {}
-    for series in batch.series:
-        signature = tuple(series.labels.items())
-        if signature not in seen:
-            seen[signature] = locate(series.labels)
-    return list(dict.fromkeys(seen.values()))
-
-
 def _names(catalogue: Catalogue, observer: Observer) -> Names:
     wanted = (
         set(observer.signals) | set(ALWAYS) | {s.id for s in catalogue.signals.values() if s.core}
@@ -267,6 +255,3 @@ def _names(catalogue: Catalogue, observer: Observer) -> Names:
         )
 
     return Names(spelled("gpu"), spelled("gpu", siblings), spelled("node"))
-
-
-__all__ = ["Fetched", "Fetcher", "Kind", "host_matchers", "matches", "places_of"]

@@ -24,7 +24,6 @@ from engine.model import (
     Coverage,
     Diagnosis,
     Entity,
-    Truth,
     Unknown,
     Verdict,
 )
@@ -289,6 +288,3 @@ def _acts(ranked: Ranked) -> bool:
 
 def _benign(ranked: Ranked) -> bool:
     return ranked.fired.class_ is Class.BENIGN
-
-
-__all__ = ["ACTIVITY", "CORE", "Judge", "Judgement", "Truth", "core_readings", "missing_core"]
