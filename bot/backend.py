@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from bot.answer import Answer
-from bot.commands import decode, read, rules, sweep, why
+from bot.commands import ask, calc, decode, kb, read, rules, sweep, why
 from bot.commands import help as help_
 from bot.commands.arguments import Arguments
 from bot.enginethread import EngineThread
@@ -72,6 +72,9 @@ class Backend:
             "why": self._why,
             "sweep": self._sweep,
             "decode": self._decode,
+            "ask": self._ask,
+            "calc": self._calc,
+            "kb": self._kb,
             "read": self._read,
             "rules": self._rules,
             "help": self._help,
@@ -93,7 +96,7 @@ class Backend:
         Raises:
             CatalogueError: they do not load.
         """
-        self._engine = await self._apart(lambda: Engine(load_catalogue(self._overlays)))
+        self._engine = await self._apart(lambda: Engine(load_catalogue(self._overlays, strict=False)))
 
     async def run(self, request: Request) -> Answer:
         """Run a request.
@@ -166,6 +169,31 @@ class Backend:
         text = args.text("text")
         args.done()
         return await self._apart(lambda: decode.run(text, catalogue=self._ready.catalogue))
+
+    async def _ask(self, args: Arguments) -> Answer:
+        text, after = args.text("text"), args.text("after", "")
+        args.done()
+        catalogue = self._ready.catalogue
+        return await self._apart(lambda: ask.run(text, catalogue=catalogue, after=after or None))
+
+    async def _calc(self, args: Arguments) -> Answer:
+        words = args.texts("words")
+        args.done()
+        return await self._apart(lambda: calc.run(words, catalogue=self._ready.catalogue))
+
+    async def _kb(self, args: Arguments) -> Answer:
+        action, text = args.text("action", "list"), args.text("text", "")
+        args.done()
+        catalogue = self._ready.catalogue
+        run: Mapping[str, Callable[[], Answer]] = {
+            "list": lambda: kb.list_entries(catalogue, text),
+            "show": lambda: kb.show(text, catalogue),
+            "search": lambda: kb.search(text, catalogue),
+            "lint": lambda: kb.lint(self._overlays),
+        }
+        if action not in run:
+            raise UsageError(f"kb cannot {action!r}", hint=f"use one of {', '.join(run)}")
+        return await self._apart(run[action])
 
     async def _read(self, args: Arguments) -> Answer:
         inputs = args.inputs()

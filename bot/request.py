@@ -9,6 +9,9 @@ The arguments of each command (all optional ones are absent when not given):
 why       ``target``; ``at`` (a moment as `bot.times` reads it), ``window`` (a span)
 sweep     ``where`` (label matchers, as `bot.selector` reads them), ``at``, ``window``
 decode    ``text``
+ask       ``text``; ``after`` (the question before it)
+calc      ``words`` (a list: the calculator, then ``input=value``)
+kb        ``action`` (list, show, search, lint), ``text``
 read      ``text``
 capture   ``profiler``, ``target``, ``duration_s`` (seconds)
 rules     ``action`` (list, show, lint, test), ``name``
@@ -91,7 +94,7 @@ class Request:
     """One command with its arguments, as understood.
 
     Attributes:
-        command: name of a command: why, sweep, decode, read, capture, rules, help.
+        command: name of a command (see the module's table).
         args: arguments by name (see the module's table); JSON-able, not to be changed.
         text: what was typed, or its beginning, for people to recognise their question.
     """

@@ -32,7 +32,7 @@ from bot.fromsettings import (
 )
 from bot.policy.groups import GroupBook
 from bot.readiness import Check, Readiness
-from bot.router import parse_words, understand
+from bot.router import free_question, parse_words, understand
 from bot.service import Readers, Service
 from bot.store import Store
 from bot.surfaces.http.app import Site, make_app
@@ -105,7 +105,7 @@ class Server:
             backend=self.backend,
             policy=self.policy,
             groups=self._groups,
-            readers=Readers(parse_words, understand),
+            readers=Readers(parse_words, understand, free_question),
             telemetry=self.telemetry,
             clock=time.time,
             wake=self._question,

@@ -11,7 +11,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bot import answer_json
 from bot.answer import Answer
@@ -39,6 +39,8 @@ log = logging.getLogger(__name__)
 SAID = "said"
 _ASKING_AT_ONCE = 16
 _WAITING = 64
+# Characters of the questions before that a question in the same thread is given.
+_REMEMBERED = 1500
 
 
 class BusyError(GpuwhyError):
@@ -54,11 +56,13 @@ class Readers:
 
     Attributes:
         words: reads the words of a command; raises `UsageError`.
-        speech: understands plain words; None if they are no question.
+        speech: understands plain words; None if they ask for no command.
+        question: takes plain words for a question to the knowledge base; None if they are none.
     """
 
     words: Callable[[str], Request]
     speech: Callable[[str], Request | None]
+    question: Callable[[str], Request | None]
 
 
 class Service:
@@ -209,7 +213,7 @@ class Service:
             return inbound.text
         if inbound.surface is Surface.COMMAND:
             return self._readers.words(inbound.text)
-        return self._readers.speech(inbound.text)
+        return self._readers.speech(inbound.text) or self._readers.question(inbound.text)
 
     async def _take(self, inbound: Inbound, request: Request) -> Ticket:
         actor = self._groups.known(inbound.actor)
@@ -235,7 +239,21 @@ class Service:
         self, inbound: Inbound, actor: Actor, request: Request, reason: str
     ) -> Ticket:
         route = _route(inbound, private=False, reason=reason)
+        request = await self._in_context(inbound, request)
         return await self._add(inbound, actor, request, route, Outcome.ACCEPTED)
+
+    async def _in_context(self, inbound: Inbound, request: Request) -> Request:
+        """Return a question with the one before it in the thread, which it may follow."""
+        if request.command != "ask" or not inbound.thread or "after" in request.args:
+            return request
+        try:
+            before = await self._store.asked_before(inbound.channel, inbound.thread, "ask")
+        except StoreError:
+            log.warning("the question before could not be looked up", exc_info=True)
+            return request
+        args = before.get("args", {}) if before else {}
+        told = "\n".join(str(args[key]) for key in ("after", "text") if args.get(key))
+        return replace(request, args={**request.args, "after": told[-_REMEMBERED:]}) if told else request
 
     async def _small_talk(self, inbound: Inbound) -> Ticket:
         if inbound.surface is Surface.COMMAND:

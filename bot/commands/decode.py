@@ -86,7 +86,8 @@ def _named(candidate: Candidate) -> Line:
     value = _value(candidate.kind, candidate.value)
     if len(candidate.items) == 1 and candidate.kind != "throttle":
         item = candidate.items[0]
-        names = [item.meaning if item.name in {value, f"{kind} {value}"} else item.name]
+        same = item.name in {value, f"{kind} {value}"}
+        names = [(item.extra or {}).get("title") or item.meaning if same else item.name]
     else:
         names = [item.id for item in candidate.items]
     return line(f"{kind} ", code(value), f": {some(names)}" if any(names) else "")

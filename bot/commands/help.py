@@ -35,6 +35,17 @@ TOPICS = (
         ("decode 0x48", "decode xid 79", "what is 0x48"),
     ),
     Topic(
+        "ask",
+        "say which tool, which command, which threshold, or what something means",
+        ("ask which tool shows gaps between kernels", "ask how do I see PCIe traffic per GPU"),
+    ),
+    Topic(
+        "calc",
+        "work out bus bandwidth, checkpoint time, roofline, KV cache or MFU",
+        ("calc busbw algbw=188.5 ranks=8",),
+    ),
+    Topic("kb", "list, show or search the knowledge base", ("kb show xid/79",)),
+    Topic(
         "read",
         "say what a pasted kernel log, nvidia-smi output or exporter text shows",
         ("read NVRM: Xid (PCI:0000:1a:00): 79, GPU has fallen off the bus.",),

@@ -133,7 +133,12 @@ def lint(overlays: Sequence[Path]) -> Answer:
     return lint_answer(find_problems(overlays))
 
 
-def lint_answer(problems: Sequence[LintProblem]) -> Answer:
+def lint_answer(
+    problems: Sequence[LintProblem],
+    *,
+    what: str = "knowledge and rules",
+    schema: str = "gpuwhy/rules-lint/1",
+) -> Answer:
     """Return what the linter found as an answer; problems that are errors are also its error."""
     errors = [problem for problem in problems if problem.severity == "error"]
     warnings = len(problems) - len(errors)
@@ -142,9 +147,9 @@ def lint_answer(problems: Sequence[LintProblem]) -> Answer:
     if not problems:
         head = strong("No problems", Tone.GOOD)
     return Answer(
-        title=line(head, " in knowledge and rules"),
+        title=line(head, f" in {what}"),
         blocks=(Bullets(tuple(_problem(p) for p in problems)),) if problems else (),
-        data={"schema": "gpuwhy/rules-lint/1", "problems": [to_json(p) for p in problems]},
+        data={"schema": schema, "problems": [to_json(p) for p in problems]},
         level=Level.CRITICAL if errors else Level.CLEAR,
         errors=(CatalogueError(errors),) if errors else (),
     )

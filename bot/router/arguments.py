@@ -16,7 +16,18 @@ from engine.catalogue.nearest import did_you_mean
 from engine.errors import UsageError
 from engine.topology import parse_target
 
-COMMANDS = ("why", "sweep", "decode", "read", "capture", "rules", "help")
+COMMANDS = (
+    "why",
+    "sweep",
+    "decode",
+    "ask",
+    "read",
+    "calc",
+    "kb",
+    "capture",
+    "rules",
+    "help",
+)
 
 Parser = Callable[[Words], dict[str, Json]]
 
@@ -30,6 +41,7 @@ _CAPTURE_FORM = "write it like: capture nsys node-3:5 10s"
 _CAPTURE_ACTIONS = frozenset({"run", "plan"})
 _ELSEWHERE = frozenset({"list", "show", "cancel"})
 _RULE_ACTIONS = frozenset({"list", "show", "test", "lint"})
+_KB_ACTIONS = frozenset({"list", "show", "search", "lint"})
 
 
 def no_command(word: str) -> UsageError:
@@ -136,6 +148,28 @@ def _rules(words: Words) -> dict[str, Json]:
     return {"action": action.lower(), **({"name": names[0]} if names else {})}
 
 
+def _ask(words: Words) -> dict[str, Json]:
+    if not words.values:
+        raise UsageError("ask needs a question", hint="for example: ask which tool shows idle gaps")
+    after = words.options.get("after")
+    return {"text": words.text, **({"after": after} if after else {})}
+
+
+def _calc(words: Words) -> dict[str, Json]:
+    return {"words": [value.strip("`") for value in words.values]}
+
+
+def _kb(words: Words) -> dict[str, Json]:
+    if not words.values:
+        return {"action": "list"}
+    action, *rest = words.values
+    if action.lower() not in _KB_ACTIONS:
+        action, rest = "search", list(words.values)
+    if not rest and action.lower() in {"show", "search"}:
+        raise UsageError(f"kb {action} needs more", hint="for example: kb show xid/79")
+    return {"action": action.lower(), **({"text": " ".join(rest)} if rest else {})}
+
+
 def _help(words: Words) -> dict[str, Json]:
     if not words.values:
         return {}
@@ -163,6 +197,9 @@ PARSERS: dict[str, tuple[tuple[str, ...], Parser]] = {
     "why": (("at", "window"), _why),
     "sweep": (("where", "at", "window"), _sweep),
     "decode": ((), _decode),
+    "ask": (("after",), _ask),
+    "calc": ((), _calc),
+    "kb": ((), _kb),
     "capture": ((), _capture),
     "rules": ((), _rules),
     "help": ((), _help),

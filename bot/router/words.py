@@ -8,6 +8,7 @@ from bot.request import Request
 from bot.router.arguments import COMMANDS, PARSERS, no_command
 from bot.router.options import split_words
 from bot.router.pasted import pasted_text
+from bot.router.questions import free_question
 from bot.router.sentence import Said, read_sentence
 from bot.router.slacktext import Message, read_message
 from engine.catalogue.nearest import nearest
@@ -70,4 +71,7 @@ def _unknown(command: str, text: str, message: Message) -> Said:
         said = read_sentence(text)
         if said is not None:
             return said
+        question = free_question(text)
+        if question is not None and " " in text:
+            return Said(question.command, dict(question.args))
     raise no_command(command)

@@ -16,6 +16,8 @@ from engine.errors import UsageError
 
 # An index entry of PostgreSQL holds at most 2,704 bytes, and a character takes up to four.
 _MAX_KEY = 500
+# How many requests of a thread are looked through for the question before.
+_LOOKED_THROUGH = 10
 
 
 class Questions(Database):
@@ -68,6 +70,27 @@ class Questions(Database):
             return Added(new_id, is_new=True)
 
         return await self._write(work)
+
+    async def asked_before(self, channel: str, thread: str, command: str) -> JsonObject | None:
+        """Return the newest request of one command in a thread, as it was stored.
+
+        Looked through are the last few requests of the thread.
+
+        Raises:
+            StoreError: the database cannot be used.
+        """
+        newest = (
+            select(questions.c.request)
+            .where(questions.c.channel == channel, questions.c.thread == thread)
+            .order_by(questions.c.id.desc())
+            .limit(_LOOKED_THROUGH)
+        )
+
+        async def work(connection: AsyncConnection) -> JsonObject | None:
+            found = (await connection.execute(newest)).scalars()
+            return next((one for one in found if one.get("command") == command), None)
+
+        return await self._read(work)
 
     async def claim_question(self, worker: str, *, lease_s: float, now: float) -> Question | None:
         """Take the oldest question that nobody works on, or whose worker's lease has ended.

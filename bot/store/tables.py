@@ -73,6 +73,7 @@ questions = Table(
     Column("error", Document),
     _known("state", QuestionState),
 )
+Index("ix_questions_thread", questions.c.channel, questions.c.thread, questions.c.id)
 _open = one_of(questions.c.state, OPEN_QUESTIONS)
 Index(
     "ix_questions_open",

@@ -7,12 +7,20 @@ another is checked in `engine.catalogue.references`. All problems are collected,
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
 from engine.catalogue.files import SourceFile
+from engine.catalogue.lookupschema import (
+    AlertEntry,
+    ConcernEntry,
+    LookupEntry,
+    ThresholdEntry,
+    VocabularyEntry,
+    WithdrawnEntry,
+)
 from engine.catalogue.nearest import did_you_mean
 from engine.catalogue.parts import Knowledge, Rules, RuleSource
 from engine.catalogue.ruleschema import CauseFile, Disabling, SymptomFile
@@ -27,7 +35,13 @@ from engine.catalogue.vendorschema import (
 from engine.catalogue.yamlfile import Document, Steps, describe, parse_yaml
 from engine.errors import CatalogueError, Problem
 
+# A concern that is not named here is one that people look things up in: `LookupEntry`.
 CONCERNS: Mapping[str, type[BaseModel]] = {
+    "alerts": AlertEntry,
+    "concerns": ConcernEntry,
+    "thresholds": ThresholdEntry,
+    "vocabulary": VocabularyEntry,
+    "withdrawn": WithdrawnEntry,
     "taxonomy": TaxonomyEntry,
     "signals": SignalEntry,
     "gpu_models": GpuModelEntry,
@@ -35,6 +49,20 @@ CONCERNS: Mapping[str, type[BaseModel]] = {
     "dcgm_fields": DcgmFieldEntry,
     "xid": XidEntry,
     "sxid": SxidEntry,
+    # Small tables of NVIDIA's whose keys are their own.
+    **dict.fromkeys(
+        (
+            "nvlink4_registers",
+            "nvlink5",
+            "nvlink5_fields",
+            "nvlink5_reasons",
+            "xid154_actions",
+            "xid_buckets",
+            "xid_follow_on",
+            "xid_priors",
+        ),
+        Entry,
+    ),
 }
 RULE_MODELS: Mapping[str, type[BaseModel]] = {"symptoms": SymptomFile, "causes": CauseFile}
 
@@ -53,6 +81,11 @@ class Located:
         """Concern and id: ``xid/79``."""
         return f"{self.concern}/{self.entry['id']}"
 
+    @property
+    def id_path(self) -> Steps:
+        """Where the id stands in the document."""
+        return (*self.path, "id")
+
 
 @dataclass(frozen=True, slots=True)
 class RuleFile:
@@ -65,6 +98,16 @@ class RuleFile:
     def id(self) -> str:
         """The rule's id."""
         return str(self.document.data["id"])
+
+    @property
+    def key(self) -> str:
+        """Kind and id: ``causes/power_brake``."""
+        return f"{self.kind}/{self.id}"
+
+    @property
+    def id_path(self) -> Steps:
+        """Where the id stands in the document."""
+        return ("id",)
 
     @property
     def disables(self) -> bool:
@@ -111,14 +154,13 @@ def read_knowledge(
                 problems.append(document.problem((concern,), message, "start each entry with '- '"))
             else:
                 found += _entries(document, concern, entries, problems)
-    _refuse_twice(((e.key, e.document, (*e.path, "id")) for e in found), problems)
-    return found
+    return _once(found, problems)
 
 
 def _entries(
     document: Document, concern: str, entries: list[Any], problems: list[Problem]
 ) -> Iterator[Located]:
-    model = CONCERNS.get(concern, Entry)
+    model = CONCERNS.get(concern, LookupEntry)
     for position, entry in enumerate(entries):
         path = (concern, position)
         wrong = validate(model, entry, document, path)
@@ -141,18 +183,43 @@ def read_rules(files: Iterable[SourceFile], problems: list[Problem]) -> list[Rul
         problems += wrong
         if not wrong:
             found.append(RuleFile(kind, document))
-    _refuse_twice(((f"{r.kind}/{r.id}", r.document, ("id",)) for r in found), problems)
-    return found
+    return _once(found, problems)
 
 
-def _refuse_twice(named: Iterable[tuple[str, Document, Steps]], problems: list[Problem]) -> None:
+U = TypeVar("U", Located, RuleFile)
+
+
+def _once(found: Iterable[U], problems: list[Problem]) -> list[U]:
+    """Return what is defined first under each name; add a problem for each further one."""
     first: dict[str, str] = {}
-    for name, document, path in named:
-        place = document.place(path)
+    kept: list[U] = []
+    for one in found:
+        name, path = one.key, one.id_path
         if name in first:
             message = f"'{name}' is already defined at {first[name]}"
-            problems.append(document.problem(path, message, "remove one, or give it another id"))
-        first.setdefault(name, str(place))
+            hint = "remove one, or give it another id"
+            problems.append(one.document.problem(path, message, hint))
+        else:
+            kept.append(one)
+            first[name] = str(one.document.place(path))
+    return kept
+
+
+def without_wrong(located: Located, wrong: Iterable[tuple[Located, Problem]]) -> Located | None:
+    """Return an entry without the links that lead nowhere; None if more than links is wrong."""
+    mine = [problem for other, problem in wrong if other is located]
+    if not mine:
+        return located
+    links = located.entry.get("see") or []
+    dead = {
+        link
+        for position, link in enumerate(links)
+        if str(located.document.place((*located.path, "see", position)))
+        in {f"{p.file}:{p.line}:{p.column}" for p in mine}
+    }
+    if len(dead) < len(mine):
+        return None
+    return replace(located, entry=located.entry | {"see": [x for x in links if x not in dead]})
 
 
 def as_knowledge(found: Iterable[Located], base: Knowledge | None = None) -> Knowledge:

@@ -26,16 +26,19 @@ class SourceFile:
     data: bytes
 
 
-def read_tree(root: Path, part: str, *, shown: str = "") -> list[SourceFile]:
+def read_tree(
+    root: Path, part: str, *, shown: str = "", skipped: list[Problem] | None = None
+) -> list[SourceFile]:
     """Read all YAML files of one part (``knowledge`` or ``rules``) below a root, sorted by path.
 
     Args:
         root: the folder that holds the part; a part that is not there has no files.
         part: ``knowledge`` or ``rules``.
         shown: how messages name the root; nothing for the packaged one.
+        skipped: files that cannot be read are told here and left out; None: they are refused.
 
     Raises:
-        CatalogueError: a file cannot be read, or is larger than 8 MiB.
+        CatalogueError: a file cannot be read, or is larger than 8 MiB, and none may be skipped.
     """
     folder = root / part
     files: list[SourceFile] = []
@@ -48,8 +51,10 @@ def read_tree(root: Path, part: str, *, shown: str = "") -> list[SourceFile]:
             problems.append(found)
         else:
             files.append(SourceFile(name, inner, found))
-    if problems:
+    if problems and skipped is None:
         raise CatalogueError(problems)
+    if skipped is not None:
+        skipped += problems
     return files
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -11,11 +12,14 @@ from engine.catalogue.assemble import assemble
 from engine.catalogue.files import ROOT, SourceFile, check_overlay, content_hash, read_tree
 from engine.catalogue.parts import Knowledge, Rules
 from engine.catalogue.types import Catalogue
+from engine.errors import Problem
 
 P = TypeVar("P", Knowledge, Rules)
 
 
-def load_catalogue(overlays: Sequence[Path] = (), *, rules: bool = True) -> Catalogue:
+def load_catalogue(
+    overlays: Sequence[Path] = (), *, rules: bool = True, strict: bool = True
+) -> Catalogue:
     """Load the packaged knowledge and rules, with a user's folders laid over them.
 
     Args:
@@ -23,6 +27,8 @@ def load_catalogue(overlays: Sequence[Path] = (), *, rules: bool = True) -> Cata
             the one of the same id or is added; a rule file replaces the whole rule of the same id,
             is added, or (``disabled: true``) switches it off. Later folders win.
         rules: False leaves rules out, which is all that decoding needs.
+        strict: False leaves out what is broken, each file, entry or rule by itself, and tells it in
+            ``problems``; whatever it would have replaced stays in force.
 
     Returns:
         The catalogue. ``origins`` says which file each thing came from: ``rule/power_brake``,
@@ -32,18 +38,31 @@ def load_catalogue(overlays: Sequence[Path] = (), *, rules: bool = True) -> Cata
         CatalogueError: a file does not parse, does not fit its model, or names what is not there.
         UsageError: an overlay is no folder, or has neither ``knowledge/`` nor ``rules/``.
     """
-    return load_from(ROOT, overlays, rules=rules)
+    return load_from(ROOT, overlays, rules=rules, strict=strict)
 
 
 def load_from(
-    root: Path, overlays: Sequence[Path] = (), *, rules: bool = True, use_index: bool = True
+    root: Path,
+    overlays: Sequence[Path] = (),
+    *,
+    rules: bool = True,
+    use_index: bool = True,
+    strict: bool = True,
 ) -> Catalogue:
     """Load as `load_catalogue` does, from another root; see there and `load_parts`."""
-    return assemble(*load_parts(root, overlays, rules=rules, use_index=use_index))
+    skipped: list[Problem] | None = None if strict else []
+    parts = load_parts(root, overlays, rules=rules, use_index=use_index, skipped=skipped)
+    catalogue = assemble(*parts)
+    return replace(catalogue, problems=tuple(sorted(set(skipped)))) if skipped else catalogue
 
 
 def load_parts(
-    root: Path, overlays: Sequence[Path] = (), *, rules: bool = True, use_index: bool = True
+    root: Path,
+    overlays: Sequence[Path] = (),
+    *,
+    rules: bool = True,
+    use_index: bool = True,
+    skipped: list[Problem] | None = None,
 ) -> tuple[str, Knowledge, Rules | None]:
     """Load the parts that a catalogue is assembled from, with the hash of all files.
 
@@ -52,6 +71,7 @@ def load_parts(
         overlays: see `load_catalogue`.
         rules: see `load_catalogue`.
         use_index: False compiles from YAML and leaves the index alone.
+        skipped: what is broken is told here and left out; None: it is refused.
 
     Raises:
         CatalogueError: see `load_catalogue`.
@@ -59,12 +79,12 @@ def load_parts(
     """
     for folder in overlays:
         check_overlay(folder)
-    knowledge_files = read_tree(root, "knowledge")
-    rule_files = read_tree(root, "rules") if rules else []
+    knowledge_files = read_tree(root, "knowledge", skipped=skipped)
+    rule_files = read_tree(root, "rules", skipped=skipped) if rules else []
     layers = [
         (
-            read_tree(folder, "knowledge", shown=str(folder)),
-            read_tree(folder, "rules", shown=str(folder)) if rules else [],
+            read_tree(folder, "knowledge", shown=str(folder), skipped=skipped),
+            read_tree(folder, "rules", shown=str(folder), skipped=skipped) if rules else [],
         )
         for folder in overlays
     ]
@@ -76,7 +96,8 @@ def load_parts(
         "knowledge",
         Knowledge,
         index.key_for(knowledge_files) if use_index else "",
-        lambda: _compile_knowledge(knowledge_files),
+        lambda: _compile_knowledge(knowledge_files, skipped),
+        skipped,
     )
     base: Rules | None = None
     if rules:
@@ -85,19 +106,23 @@ def load_parts(
             "rules",
             Rules,
             index.key_for([*knowledge_files, *rule_files]) if use_index else "",
-            lambda: _compile_rules(rule_files, knowledge),
+            lambda: _compile_rules(rule_files, knowledge, skipped),
+            skipped,
         )
     for knowledge_layer, rule_layer in layers:
-        knowledge, base = _lay_over(knowledge, base, knowledge_layer, rule_layer)
+        knowledge, base = _lay_over(knowledge, base, knowledge_layer, rule_layer, skipped)
     return hash_, knowledge, base
 
 
-def _part(part: str, kind: type[P], key: str, compile_: Callable[[], P]) -> P:
+def _part(
+    part: str, kind: type[P], key: str, compile_: Callable[[], P], skipped: Sequence[Problem] | None
+) -> P:
     stored = index.find(part, key) if key else None
     if stored is not None:
         return kind.from_json(stored)
     compiled = compile_()
-    if key:
+    # What had to leave something out is not kept: it would be told the first time only.
+    if key and not skipped:
         index.save_in_cache(part, key, compiled.to_json())
     return compiled
 
@@ -123,16 +148,20 @@ def write_packaged_index(root: Path = ROOT, folder: Path = index.PACKAGED) -> li
     ]
 
 
-def _compile_knowledge(files: Sequence[SourceFile]) -> Knowledge:
+def _compile_knowledge(
+    files: Sequence[SourceFile], skipped: list[Problem] | None = None
+) -> Knowledge:
     from engine.catalogue import build  # noqa: PLC0415 - slow to import, seldom needed
 
-    return build.compile_knowledge(files)
+    return build.compile_knowledge(files, skipped=skipped)
 
 
-def _compile_rules(files: Sequence[SourceFile], knowledge: Knowledge) -> Rules:
+def _compile_rules(
+    files: Sequence[SourceFile], knowledge: Knowledge, skipped: list[Problem] | None = None
+) -> Rules:
     from engine.catalogue import build  # noqa: PLC0415 - slow to import, seldom needed
 
-    return build.compile_rules(files, knowledge)
+    return build.compile_rules(files, knowledge, skipped=skipped)
 
 
 def _lay_over(
@@ -140,11 +169,12 @@ def _lay_over(
     base: Rules | None,
     knowledge_files: Sequence[SourceFile],
     rule_files: Sequence[SourceFile],
+    skipped: list[Problem] | None,
 ) -> tuple[Knowledge, Rules | None]:
     from engine.catalogue import build  # noqa: PLC0415 - slow to import, seldom needed
 
     if knowledge_files:
-        knowledge = build.compile_knowledge(knowledge_files, knowledge)
+        knowledge = build.compile_knowledge(knowledge_files, knowledge, skipped=skipped)
     if base and (knowledge_files or rule_files):
-        base = build.compile_rules(rule_files, knowledge, base)
+        base = build.compile_rules(rule_files, knowledge, base, skipped=skipped)
     return knowledge, base

@@ -23,25 +23,32 @@ _SINGLE_REFERENCES = (
 _PATTERN_KEYS = ("all", "any", "none", "unless")
 
 
-def check_knowledge(found: Iterable[Located], knowledge: Knowledge) -> Iterator[Problem]:
+def check_knowledge(
+    found: Iterable[Located], knowledge: Knowledge
+) -> Iterator[tuple[Located, Problem]]:
     """Yield what freshly read entries name that does not exist in all of the knowledge."""
     for located in found:
         for position, link in enumerate(located.entry.get("see") or ()):
             concern, _, key = link.partition("/")
             if key not in knowledge.entries.get(concern, {}):
-                yield located.document.problem(
-                    (*located.path, "see", position),
-                    f"link '{link}' leads nowhere",
-                    _link_hint(concern, key, knowledge),
+                yield (
+                    located,
+                    located.document.problem(
+                        (*located.path, "see", position),
+                        f"link '{link}' leads nowhere",
+                        _link_hint(concern, key, knowledge),
+                    ),
                 )
         for concern, key, target in _SINGLE_REFERENCES:
             if concern == located.concern:
-                yield from _single_reference(located, key, target, knowledge)
+                for problem in _single_reference(located, key, target, knowledge):
+                    yield located, problem
         bits = located.entry.get("bits")
         if located.concern == "signals" and bits and bits not in knowledge.entries:
             hint = did_you_mean(bits, knowledge.entries)
             path = (*located.path, "bits")
-            yield located.document.problem(path, f"no knowledge table '{bits}'", hint)
+            message = f"no knowledge table '{bits}'"
+            yield located, located.document.problem(path, message, hint)
 
 
 def _single_reference(

@@ -12,7 +12,11 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from engine.errors import Problem
 from engine.model import Class, Confidence, Severity
+
+
+_SHOWN_PROBLEMS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +201,7 @@ class Catalogue:
 
     ``entries`` maps a concern (``xid``, ``dcgm_fields``, ``throttle_reasons`` …) to its entries by
     id, each a plain mapping as in the YAML. ``spellings`` maps a metric name to the signals it
-    may be, ``bits`` a mask table to bit names and values.
+    may be, ``bits`` a mask table to bit names and values. ``problems`` tells what was left out.
     """
 
     hash: str
@@ -208,6 +212,7 @@ class Catalogue:
     symptoms: Mapping[str, SymptomRule] = field(default_factory=dict)
     causes: Mapping[str, CauseRule] = field(default_factory=dict)
     origins: Mapping[str, str] = field(default_factory=dict)
+    problems: tuple[Problem, ...] = ()
 
     @cached_property
     def spellings(self) -> dict[str, tuple[tuple[Signal, Spelling], ...]]:
@@ -226,6 +231,13 @@ class Catalogue:
             table: {str(e["id"]): int(e["bit"]) for e in self.entries.get(table, {}).values()}
             for table in sorted(tables)
         }
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """What was left out while loading, for people: at most three, and how many more."""
+        said = [f"left out: {problem}" for problem in self.problems[:_SHOWN_PROBLEMS]]
+        more = len(self.problems) - len(said)
+        return (*said, *((f"{more} more left out; run: gpuwhy kb lint",) if more else ()))
 
     def xids(self, cause: str) -> frozenset[int]:
         """Return the XID numbers whose knowledge entry maps to a cause of the taxonomy."""

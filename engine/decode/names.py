@@ -9,6 +9,7 @@ from engine.catalogue.nearest import fold, nearest
 from engine.catalogue.types import Catalogue, Signal, Spelling
 from engine.decode.codes import with_context
 from engine.decode.entries import Entry, candidate, errata_of, sources_of
+from engine.decode.lookups import by_lookup_name, kind_of, lookups
 from engine.decode.numbers import MASK_TABLE
 from engine.model import Candidate, Item
 
@@ -53,7 +54,8 @@ def by_name(text: str, catalogue: Catalogue, kind: str | None = None) -> tuple[C
         if model:
             entry = catalogue.entries["gpu_models"][model.id]
             found["gpu_model"] = [_reading("gpu_model", entry, catalogue)]
-    return tuple(reading for name in _KIND_ORDER for reading in found.get(name, ()))
+    known = [reading for name in _KIND_ORDER for reading in found.get(name, ())]
+    return (*known, *by_lookup_name(text, catalogue, kind))
 
 
 def nearest_names(text: str, catalogue: Catalogue, kind: str | None = None) -> tuple[str, ...]:
@@ -101,6 +103,9 @@ def _all_names(catalogue: Catalogue, kind: str | None) -> Iterator[str]:
     if kind in {None, "metric"}:
         yield from catalogue.signals
         yield from catalogue.spellings
+    for concern, entry in lookups(catalogue):
+        if kind in {None, kind_of(concern, entry)}:
+            yield from entry.get("names", ())
 
 
 def _metric(text: str, catalogue: Catalogue) -> list[Candidate]:

@@ -36,6 +36,10 @@ KINDS = {
         ("field", "field_id", "dcgm", "dcgm_field", "dcgm_field_id", "dcgm_fi"), "dcgm_field"
     ),
     **dict.fromkeys(("metric", "signal", "series"), "metric"),
+    **dict.fromkeys(("nccl_variable", "variable", "env", "environment_variable"), "nccl_variable"),
+    **dict.fromkeys(("flag", "option"), "flag"),
+    **dict.fromkeys(("tool", "command"), "tool"),
+    **dict.fromkeys(("report", "nsys_report"), "report"),
     **dict.fromkeys(("model", "gpu_model", "gpu"), "gpu_model"),
     **dict.fromkeys(("cause", "diagnosis"), "cause"),
 }

@@ -221,7 +221,16 @@ class Engine:
             engine=self.info,
             queries=got.batch.queries,
             waves=got.waves,
-            warnings=tuple(dict.fromkeys([*_odd_port(target), *got.warnings, *readings.warnings])),
+            warnings=tuple(
+                dict.fromkeys(
+                    [
+                        *self.catalogue.left_out,
+                        *_odd_port(target),
+                        *got.warnings,
+                        *readings.warnings,
+                    ]
+                )
+            ),
             members=() if alone else tuple(frame.entities[i] for i in chosen),
         )
 

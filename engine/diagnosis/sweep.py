@@ -45,7 +45,7 @@ async def sweep(
     span = fetcher.start(at, window_s).window_s
     groups = await _groups(engine, source, at, span, tuple(where))
     queries, waves = (0, 0) if source.rereads else (2, 1)
-    warnings = source.take_warnings()
+    warnings = [*engine.catalogue.left_out, *source.take_warnings()]
     answers: list[Judgement] = []
     unreached: list[Entity] = []
     moment = at

@@ -6,9 +6,8 @@ import click
 
 from bot.commands import decode
 from bot.surfaces.cli import options
-from bot.surfaces.cli.inputs import overlays
+from bot.surfaces.cli.inputs import load
 from bot.surfaces.cli.output import show
-from engine.catalogue import load_catalogue
 
 
 @click.command("decode")
@@ -30,6 +29,5 @@ def command(text: tuple[str, ...], common: options.Common) -> int:
 
         answer = ask(common, "decode", {"text": " ".join(text)})
     else:
-        catalogue = load_catalogue(overlays(common), rules=False)
-        answer = decode.run(" ".join(text), catalogue=catalogue)
+        answer = decode.run(" ".join(text), catalogue=load(common, rules=False))
     return show(answer, as_json=common.as_json, color=common.color)

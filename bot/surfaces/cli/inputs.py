@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from bot import config
+from bot.surfaces.cli.output import warn
 from engine.errors import UsageError
 
 if TYPE_CHECKING:
     from bot.settings import Prometheus, Settings
     from bot.surfaces.cli.options import Common, SourceOptions
+    from engine.catalogue.types import Catalogue
     from engine.diagnosis import Engine
     from engine.sources.port import Source
 
@@ -36,6 +38,19 @@ def overlays(common: Common) -> tuple[Path, ...]:
     return (*config.overlays(common.config, os.environ), *common.overlay)
 
 
+def load(common: Common, *, rules: bool = True) -> Catalogue:
+    """Load knowledge and rules; what had to be left out is told on stderr, a line each.
+
+    Raises:
+        UsageError: an overlay is no folder, or has neither ``knowledge/`` nor ``rules/``.
+    """
+    from engine.catalogue import load_catalogue  # noqa: PLC0415 - so that --help starts fast
+
+    catalogue = load_catalogue(overlays(common), rules=rules, strict=False)
+    warn(catalogue.left_out)
+    return catalogue
+
+
 def prepare(common: Common, options: SourceOptions, on_progress: OnProgress) -> Setup:
     """Read the settings, choose the source and load the rules.
 
@@ -53,7 +68,7 @@ def make_engine(folders: tuple[Path, ...]) -> Engine:
     from engine.catalogue import load_catalogue  # noqa: PLC0415 - heavy, decode does without
     from engine.diagnosis import Engine  # noqa: PLC0415
 
-    engine = Engine(load_catalogue(folders))
+    engine = Engine(load_catalogue(folders, strict=False))
     gc.freeze()  # the rules stay as long as the process: no collection need look at them again
     return engine
 

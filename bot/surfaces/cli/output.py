@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from collections.abc import Iterable
 from contextlib import suppress
 from io import TextIOWrapper
 
@@ -79,9 +80,19 @@ def _write(text: str) -> None:
         raise GpuwhyError(said, hint="see where the output goes", code="output") from error
 
 
+def warn(texts: Iterable[str]) -> None:
+    """Print warnings to stderr, a line each."""
+    for text in texts:
+        _say(f"warning: {text}")
+
+
 def _complain(error: GpuwhyError) -> None:
+    _say(error.one_line())
+
+
+def _say(text: str) -> None:
     if isinstance(sys.stderr, TextIOWrapper):
         sys.stderr.reconfigure(errors="backslashreplace")
     with suppress(OSError):  # nobody is left to tell
-        sys.stderr.write(f"gpuwhy: {visible(error.one_line())}\n")
+        sys.stderr.write(f"gpuwhy: {visible(text)}\n")
         sys.stderr.flush()

@@ -17,10 +17,9 @@ if TYPE_CHECKING:
 
 
 def _catalogue(common: options.Common) -> Catalogue:
-    from bot.surfaces.cli.inputs import overlays  # noqa: PLC0415 - so that --help starts fast
-    from engine.catalogue import load_catalogue  # noqa: PLC0415
+    from bot.surfaces.cli.inputs import load  # noqa: PLC0415 - so that --help starts fast
 
-    return load_catalogue(overlays(common))
+    return load(common)
 
 
 def _remote(common: options.Common, action: str, *names: str) -> Answer | None:

@@ -45,7 +45,9 @@ def test_the_set_is_large_varied_and_without_repeats():
     assert len(set(texts)) == len(texts)
     assert len(UNDERSTOOD) >= 200
     assert len(NOT_UNDERSTOOD) >= 60
-    assert set(Counter(entry["command"] for entry in UNDERSTOOD)) == set(COMMANDS)
+    # The others are typed, or are what a question that is no command goes to.
+    spoken = set(COMMANDS) - {"ask", "calc", "kb"}
+    assert set(Counter(entry["command"] for entry in UNDERSTOOD)) == spoken
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from bot.inbound import Inbound, Outcome, Surface
 from bot.policy import Policy, PolicyRule
 from bot.policy.groups import GroupBook
 from bot.request import Actor, ActorKind, Request
-from bot.router import parse_words, understand
+from bot.router import free_question, parse_words, understand
 from bot.service import BusyError, Readers, Service
 from bot.store import Decision, DeliveryKind, QuestionState, Store, StoreError
 from bot.telemetry import Telemetry
@@ -59,7 +59,7 @@ def service(
         backend=backend,  # type: ignore[arg-type]
         policy=policy or Policy(),
         groups=GroupBook((), nobody, time.monotonic),
-        readers=Readers(parse_words, understand),
+        readers=Readers(parse_words, understand, free_question),
         telemetry=Telemetry(),
         clock=time.time,
         wake=wake,

@@ -43,9 +43,9 @@ def test_overlays_are_parsed_but_the_base_is_not(root, overlay, request):
     compiled = []
     original = build.compile_rules
 
-    def spy(files, *args):
+    def spy(files, *args, **options):
         compiled.append([file.shown for file in files])
-        return original(files, *args)
+        return original(files, *args, **options)
 
     request.getfixturevalue("monkeypatch").setattr(build, "compile_rules", spy)
     load_from(root, [mine])

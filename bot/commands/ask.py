@@ -1,0 +1,121 @@
+"""``ask``: which tool, which command, which threshold, what something means."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from bot.answer import Answer, Block, Bullet, Bullets, Heading, Level, Line, Text, code, line, strong
+from bot.commands import entry
+from bot.router.spans import Marked
+from bot.router.targets import mark_explicit, mark_spoken
+from engine.errors import UsageError
+from engine.model import to_json
+from engine.topology import Target, parse_target
+
+if TYPE_CHECKING:
+    from engine.catalogue.types import Catalogue
+    from engine.lookup.ask import Library
+    from engine.lookup.model import Ask
+
+# Looks like host:number, and is a port of a network adapter.
+_ADAPTER = re.compile(r"(?:mlx\d|ib\d|eth\d|en[opsx]\d|bnxt|irdma|hfi)", re.IGNORECASE)
+
+
+def run(text: str, *, catalogue: Catalogue, after: str | None = None) -> Answer:
+    """Answer a question from the knowledge base.
+
+    Args:
+        text: the question. A target that it names fills the placeholders of commands.
+        catalogue: knowledge and rules.
+        after: the question before it, if it follows one.
+
+    Raises:
+        UsageError: the question is empty or too long.
+    """
+    from engine.lookup.ask import library  # noqa: PLC0415 - numpy
+
+    shelf = library(catalogue)
+    question, target = without_target(text)
+    before = "\n".join(without_target(one)[0] for one in after.splitlines()) if after else None
+    values = placeholders(target)
+    found = shelf.ask(question or text, after=before, values=values)
+    return _answer(found, shelf, values)
+
+
+def without_target(text: str) -> tuple[str, Target | None]:
+    """Return a question without the first target that it names, and that target."""
+    marked = Marked(text)
+    mark_explicit(marked)
+    mark_spoken(marked)
+    named = [str(value) for value in marked.values("TARGET") if not _ADAPTER.match(str(value))]
+    if not named:
+        return text, None
+    try:
+        target = parse_target(named[0])
+    except UsageError:
+        return text, None
+    words = "".join(" " if marked.at(char) else char for char in marked.text)
+    return " ".join(words.split()), target
+
+
+def placeholders(target: Target | None) -> dict[str, str]:
+    """Return what a target says about the placeholders of commands."""
+    if target is None:
+        return {}
+    known = {
+        "gpu": target.gpu,
+        "host": target.host,
+        "job": target.job,
+        "model": target.service,
+        "mount": target.mount,
+        "namespace": target.namespace,
+        "pod": target.pod,
+        "rank": target.rank,
+        "uuid": target.uuid,
+    }
+    return {name: str(value) for name, value in known.items() if value is not None}
+
+
+def _answer(found: Ask, shelf: Library, values: dict[str, str]) -> Answer:
+    return Answer(
+        title=_title(found),
+        blocks=tuple(_blocks(found, shelf, values)),
+        data=to_json(found),
+        level=Level.CLEAR if found.sure else Level.UNKNOWN,
+    )
+
+
+def _title(found: Ask) -> Line:
+    if found.calculation:
+        return line(strong(found.calculation.title))
+    if not found.answers:
+        return line(strong("Nothing in the knowledge base answers this"))
+    if not found.sure:
+        return line(strong("Not sure what is meant"), "; the nearest entries are:")
+    return line(strong(found.answers[0].title))
+
+
+def _blocks(found: Ask, shelf: Library, values: dict[str, str]) -> Iterator[Block]:
+    if found.calculation:
+        yield from entry.calculation(found.calculation)
+    if not found.answers:
+        yield Text(line("It knows GPUs, their metrics and tools, NCCL, serving and storage."))
+        return
+    if not found.sure:
+        yield _nearest(found, 0)
+        yield Text(line("Ask with other words, or see one with ", code("gpuwhy kb show ID"), "."))
+        return
+    first = found.answers[0]
+    if found.calculation is None:
+        yield from entry.blocks(first, shelf.card(first.id), values)
+    if found.answers[1:]:
+        yield Heading(line("See also"), 2)
+        yield _nearest(found, 1)
+
+
+def _nearest(found: Ask, start: int) -> Bullets:
+    return Bullets(
+        tuple(Bullet(line(code(one.id), f": {one.title}")) for one in found.answers[start:])
+    )

@@ -1,0 +1,96 @@
+"""Names of everything that people look up: metrics, variables, flags, tools, reports."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from engine.catalogue.nearest import fold
+from engine.catalogue.types import Catalogue
+from engine.decode.entries import Entry, errata_of, sources_of
+from engine.model import Candidate, Item
+
+# What Prometheus adds to the name of a metric: parts of a histogram, and OpenMetrics' counters.
+_SUFFIXES = ("_bucket", "_sum", "_count", "_total")
+_VARIABLES = "nccl_variables"
+# Kinds of entries that tell how to use what has the name; they only answer where nothing defines it.
+_MENTIONING = frozenset(
+    ("advice", "alert", "checklist", "flow", "observation", "query", "question", "symptom")
+)
+_TOLD = ("versions", "vendor", "caution", "instead", "facts", "see", "status")
+
+
+def lookups(catalogue: Catalogue) -> Iterator[tuple[str, Entry]]:
+    """Yield every entry that goes by names, with its concern."""
+    for concern, entries in catalogue.entries.items():
+        for entry in entries.values():
+            if "kind" not in entry or "text" not in entry:
+                break  # the entries of one concern have one shape
+            yield concern, entry
+
+
+def by_lookup_name(text: str, catalogue: Catalogue, kind: str | None = None) -> list[Candidate]:
+    """Return every lookup entry that goes by a name, its own kind of candidate each."""
+    wanted = fold(text)
+    base = _base(wanted)
+    exact: list[Candidate] = []
+    parts: list[Candidate] = []
+    for concern, entry in lookups(catalogue):
+        entry_kind = kind_of(concern, entry)
+        if kind not in {None, entry_kind}:
+            continue
+        names = {fold(name): name for name in (*entry.get("names", ()), entry["title"])}
+        if wanted in names:
+            exact.append(_candidate(concern, entry, entry_kind, names[wanted]))
+        elif base and entry_kind == "metric":
+            name = next((names[n] for n in names if n == base or _base(n) == base), None)
+            if name:
+                parts.append(_candidate(concern, entry, entry_kind, name))
+    found = exact or parts
+    defining = [one for one in found if one.kind not in _MENTIONING]
+    return defining or found
+
+
+def kind_of(concern: str, entry: Entry) -> str:
+    """Return the kind of candidate that an entry is."""
+    return "nccl_variable" if concern == _VARIABLES else str(entry["kind"])
+
+
+def _base(name: str) -> str:
+    return next((name.removesuffix(s) for s in _SUFFIXES if name.endswith(s)), "")
+
+
+def _candidate(concern: str, entry: Entry, kind: str, name: str) -> Candidate:
+    return Candidate(
+        kind,
+        name,
+        (_item(concern, entry, name),),
+        errata=errata_of([entry]),
+        sources=sources_of([entry]),
+    )
+
+
+def _item(concern: str, entry: Entry, name: str) -> Item:
+    reading = _reading(entry, name)
+    extra: dict[str, Any] = {"title": entry["title"]}
+    extra |= {key: entry[key] for key in _TOLD if entry.get(key) and entry[key] != "any"}
+    facts = extra.pop("facts", {})
+    unit = reading.get("unit") or facts.get("unit")
+    extra |= {k: reading[k] for k in ("healthy", "problem", "field") if reading.get(k) is not None}
+    extra |= {key: value for key, value in facts.items() if key != "unit"}
+    others = [other for other in entry.get("names", ()) if other != name]
+    extra |= {"names": others} if others else {}
+    return Item(
+        id=f"{concern}/{entry['id']}",
+        name=name,
+        meaning=" ".join(entry["text"].split()),
+        unit=str(unit) if unit else None,
+        extra=extra,
+    )
+
+
+def _reading(entry: Entry, name: str) -> Mapping[str, Any]:
+    """Return what the entry says of the metric of that name, else of its only one."""
+    readings = entry.get("metrics") or []
+    found = [r for r in readings if r["name"] == name] or (readings if len(readings) == 1 else [])
+    return found[0] if found else {}

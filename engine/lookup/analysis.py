@@ -1,0 +1,109 @@
+"""From text to search terms: words, identifiers and their parts, synonyms, stems.
+
+Questions and entries go through the same steps, so that ``all-reduce``, ``AllReduce`` and
+``all reduce`` meet, ``DCGM_FI_PROF_SM_ACTIVE`` is found by ``sm active``, and ``--duration`` by
+``duration``.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+
+import Stemmer
+
+_WORD = re.compile(r"--?[a-z][\w-]*|[a-z0-9]+(?:[_:./\-+][a-z0-9]+)*|%", re.ASCII)
+_PART = re.compile(r"[a-z0-9]+", re.ASCII)
+_CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
+_SPLIT_DIGITS = re.compile(r"^([a-z]{2,})([0-9]+)$")
+_LONGEST_PHRASE = 4
+
+# Words that carry no subject. Question words stay out too: every entry answers some "how".
+_STOP = frozenset(
+    """a about after again all already also am an and any are as at be because been before being but by
+    can cannot could did do does doing done don for from get gets getting give given go goes going got
+    had has have having he help her here hers him his how however i if in into is it its itself just
+    let lets like ll look make may me mean means meant might mine more most much must my need needs no
+    not now of off ok on one only or other our out over own please put re really s same say see seems
+    shall she should show shows so some something somehow still such t take tell than thanks that the
+    their them then there these they thing things this those to too try trying up us use used using ve
+    very want was way we well were what whats when where which while who whose why will with within
+    without would yes yet you your""".split()
+)
+
+_stemmer = Stemmer.Stemmer("english")
+
+
+@lru_cache(maxsize=65536)
+def stem(word: str) -> str:
+    """Return the stem of an English word; identifiers and words with digits stay as they are."""
+    return _stemmer.stemWord(word) if word.isalpha() else word
+
+
+def fold(text: str) -> str:
+    """Return text in lower case with compatibility characters, quotes and dashes made plain."""
+    text = unicodedata.normalize("NFKC", text).replace("’", "'").replace("–", "-")
+    return _CAMEL.sub(" ", text.replace("AllReduce", "allreduce")).casefold()
+
+
+class Analyser:
+    """Turns text into terms, with a table of synonyms.
+
+    Args:
+        synonyms: canonical term to the words and phrases that mean it. A phrase adds its canonical
+            term to those of its words; nothing is taken away, so that the exact word ranks first.
+    """
+
+    def __init__(self, synonyms: Mapping[str, Iterable[str]] | None = None) -> None:
+        self._phrases: dict[tuple[str, ...], list[str]] = {}
+        for canonical, phrases in (synonyms or {}).items():
+            for phrase in phrases:
+                key = tuple(stem(word) for word in self.words(phrase))
+                if key:
+                    self._phrases.setdefault(key, []).append(f"~{canonical}")
+
+    @staticmethod
+    def words(text: str) -> list[str]:
+        """Return the plain words of a text in order, identifiers whole."""
+        return [match.strip("-") or "%" for match in _WORD.findall(fold(text))]
+
+    def terms(self, text: str) -> list[str]:
+        """Return the search terms of a text."""
+        return self.terms_of(self.words(text))
+
+    def terms_of(self, words: Sequence[str]) -> list[str]:
+        """Return the search terms of words."""
+        found: list[str] = []
+        for word in words:
+            found += _word_terms(word)
+        plain = [stem(part) for word in words for part in _PART.findall(word)]
+        found += self._synonyms(plain)
+        found += _joined(plain)
+        return found
+
+    def _synonyms(self, stems: Sequence[str]) -> Iterator[str]:
+        for start in range(len(stems)):
+            for length in range(1, _LONGEST_PHRASE + 1):
+                key = tuple(stems[start : start + length])
+                if len(key) == length:
+                    yield from self._phrases.get(key, ())
+
+
+def _word_terms(word: str) -> list[str]:
+    parts = _PART.findall(word)
+    if len(parts) == 1 and word == parts[0]:
+        if word in _STOP or (len(word) == 1 and not word.isdigit()):
+            return []
+        split = _SPLIT_DIGITS.match(word)
+        return [stem(word), *((stem(split[1]), split[2]) if split else ())]
+    kept = [stem(part) for part in parts if part not in _STOP]
+    return [word, *kept] if len(parts) > 1 else kept
+
+
+def _joined(stems: Sequence[str]) -> Iterator[str]:
+    """Yield neighbours written as one: ``all reduce`` is also ``allreduc``."""
+    for one, two in zip(stems, stems[1:], strict=False):
+        if one.isalpha() and two.isalpha() and len(one) + len(two) > 5:  # noqa: PLR2004
+            yield stem(one + two)
