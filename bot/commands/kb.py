@@ -70,7 +70,7 @@ def _entries(catalogue: Catalogue, concern: str) -> Answer:
     if found is None:
         hint = did_you_mean(concern, catalogue.entries, otherwise="gpuwhy kb list names them all")
         raise UsageError(f"no concern {concern!r}", hint=hint, code="unknown_concern")
-    rows = [(f"{concern}/{key}", one.get("status", ""), one["title"]) for key, one in found.items()]
+    rows = [(f"{concern}/{key}", one.get("status", ""), one.get("title", key)) for key, one in found.items()]
     title = catalogue.entries.get("concerns", {}).get(concern, {}).get("title", concern)
     return Answer(
         title=line(strong(title), muted(f", {count(len(rows), 'entry', 'entries')}")),

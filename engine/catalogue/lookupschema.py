@@ -181,15 +181,21 @@ class ThresholdEntry(LookupEntry):
 
 
 class ConcernEntry(Closed):
-    """What a concern is: the title and introduction of its reference page."""
+    """What a concern is: the title and introduction of its reference page.
+
+    ``cues`` are phrases that ask for this sort of entry ("field id of ..."): if all words of one
+    are in a question, retrieval favours the concern.
+    """
 
     id: Name
     text: Text
     group: Text
+    cues: Texts = Field(default_factory=list)
 
 
 class VocabularyEntry(Strict):
-    """Words and phrases that mean the same to people who ask."""
+    """Words and phrases that mean the same to people who ask; a subject is what they ask about."""
 
     id: Name
+    subject: bool = False
     words: Annotated[Texts, Field(min_length=1)]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 
 import Stemmer
@@ -48,6 +49,15 @@ def fold(text: str) -> str:
     return _CAMEL.sub(" ", text.replace("AllReduce", "allreduce")).casefold()
 
 
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A word of a question: it is met by one of ``exact``, or else by one of ``alike``."""
+
+    text: str
+    exact: tuple[str, ...]
+    alike: tuple[str, ...] = ()
+
+
 class Analyser:
     """Turns text into terms, with a table of synonyms.
 
@@ -60,7 +70,7 @@ class Analyser:
         self._phrases: dict[tuple[str, ...], list[str]] = {}
         for canonical, phrases in (synonyms or {}).items():
             for phrase in phrases:
-                key = tuple(stem(word) for word in self.words(phrase))
+                key = tuple(stem(part) for part in _PART.findall(fold(phrase)))
                 if key:
                     self._phrases.setdefault(key, []).append(f"~{canonical}")
 
@@ -71,24 +81,41 @@ class Analyser:
 
     def terms(self, text: str) -> list[str]:
         """Return the search terms of a text."""
-        return self.terms_of(self.words(text))
+        words = self.words(text)
+        parts = [stem(part) for word in words for part in _PART.findall(word)]
+        exact = [term for word in words for term in _word_terms(word)]
+        return [*exact, *(c for _, _, c in self._synonyms(parts)), *_joined(parts)]
 
-    def terms_of(self, words: Sequence[str]) -> list[str]:
-        """Return the search terms of words."""
-        found: list[str] = []
-        for word in words:
-            found += _word_terms(word)
-        plain = [stem(part) for word in words for part in _PART.findall(word)]
-        found += self._synonyms(plain)
-        found += _joined(plain)
-        return found
+    def analyse(self, words: Sequence[str]) -> list[Word]:
+        """Return the words of a question that carry a subject, each with what meets it."""
+        parts: list[str] = []
+        owner: list[int] = []
+        for number, word in enumerate(words):
+            for part in _PART.findall(word):
+                parts.append(stem(part))
+                owner.append(number)
+        alike: dict[int, list[str]] = {}
+        for start, length, canonical in self._synonyms(parts):
+            for number in dict.fromkeys(owner[start : start + length]):
+                alike.setdefault(number, []).append(canonical)
+        for at in range(len(parts) - 1):
+            for joined in _joined(parts[at : at + 2]):
+                for number in dict.fromkeys(owner[at : at + 2]):
+                    alike.setdefault(number, []).append(joined)
+        return [
+            Word(word, tuple(exact), tuple(alike.get(number, ())))
+            for number, word in enumerate(words)
+            if (exact := _word_terms(word))
+        ]
 
-    def _synonyms(self, stems: Sequence[str]) -> Iterator[str]:
-        for start in range(len(stems)):
+    def _synonyms(self, parts: Sequence[str]) -> Iterator[tuple[int, int, str]]:
+        """Yield where a phrase of the table stands, how long it is, and its canonical term."""
+        for start in range(len(parts)):
             for length in range(1, _LONGEST_PHRASE + 1):
-                key = tuple(stems[start : start + length])
+                key = tuple(parts[start : start + length])
                 if len(key) == length:
-                    yield from self._phrases.get(key, ())
+                    for canonical in self._phrases.get(key, ()):
+                        yield start, length, canonical
 
 
 def _word_terms(word: str) -> list[str]:

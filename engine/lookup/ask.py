@@ -30,7 +30,10 @@ class Library:
         self.catalogue = catalogue
         vocabulary = catalogue.entries.get("vocabulary", {})
         synonyms = {str(entry["id"]): entry["words"] for entry in vocabulary.values()}
-        self.index = Index(cards(catalogue), synonyms)
+        subjects = (str(entry["id"]) for entry in vocabulary.values() if entry.get("subject"))
+        concerns = catalogue.entries.get("concerns", {})
+        cues = {str(entry["id"]): entry.get("cues", ()) for entry in concerns.values()}
+        self.index = Index(cards(catalogue), synonyms, subjects, cues)
         self._cards = {card.key: card for card in self.index.cards}
 
     def card(self, key: str) -> Card:

@@ -57,8 +57,7 @@ def follow_up(question: str, before: str, index: Index) -> Meant | None:
         before: the question before it.
         index: decides what is a term.
     """
-    terms = index.terms(question)
-    if not _OPENING.match(question) and len(terms) > _SHORT:
+    if not _OPENING.match(question) and len(index.words(question)) > _SHORT:
         return None
     new = _words(question)
     kept = [word for word in _words(before) if not any(_same_kind(word, other) for other in new)]

@@ -50,8 +50,10 @@ def card(key: str, catalogue: Catalogue) -> Card | None:
         return make(entry, catalogue)
     if "kind" in entry and "text" in entry:
         return lookup_card(concern, entry)
-    text = entry.get("text") or entry.get("meaning") or entry.get("why") or entry["title"]
-    return Card(key, entry["title"], str(text), raw=entry)
+    title = str(entry.get("title", name))
+    said = entry.get("text") or entry.get("meaning") or entry.get("why") or entry.get("words")
+    text = ", ".join(said) if isinstance(said, list) else str(said or title)
+    return Card(key, title, text, raw=entry)
 
 
 def _dcgm_field(entry: Entry, catalogue: Catalogue) -> Card:

@@ -1,0 +1,66 @@
+"""What a question names outright: an Xid, a field, a bit of a mask, a metric, a variable, a flag."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from engine.catalogue.nearest import fold
+from engine.lookup.card import Card
+
+_CODE = re.compile(
+    r"\b(?P<kind>sxid|xid|xids|field(?:\s+id)?|throttle|throttling|clocks?[ _-]events?|mask|bitmask|reasons?|bit)"
+    r"(?:[\s:=#,]+|\s+(?:is|of|id|code|number|errors?|bit|mask|reasons?|value)\b[\s:=#]*){1,3}"
+    r"(?P<number>0x[0-9a-f]{1,16}|\d{1,6})\b",
+    re.IGNORECASE,
+)
+_HEX = re.compile(r"\b0x[0-9a-f]{1,16}\b", re.IGNORECASE)
+# Names that nobody writes by chance: with an underscore, a colon or a leading dash.
+_IDENTIFIER = re.compile(r"--[a-z][\w-]+|\b[A-Za-z][\w.]*(?:[_:][\w.]+)+")
+_SUFFIXES = ("_bucket", "_sum", "_count", "_total")
+
+
+class Names:
+    """Finds the cards that a question names."""
+
+    def __init__(self, cards: Iterable[Card]) -> None:
+        self._by_name: dict[str, list[int]] = {}
+        self._by_key: dict[str, int] = {}
+        self._bits: dict[int, int] = {}
+        for number, card in enumerate(cards):
+            self._by_key[card.key] = number
+            for name in card.names:
+                self._by_name.setdefault(fold(name), []).append(number)
+            if card.concern == "throttle_reasons":
+                self._bits[int(card.raw["bit"])] = number
+
+    def find(self, question: str) -> frozenset[int]:
+        """Return the numbers of the cards that are named."""
+        return frozenset((*self._codes(question), *self._identifiers(question)))
+
+    def _codes(self, question: str) -> Iterator[int]:
+        for found in _CODE.finditer(question):
+            kind = found["kind"].lower()
+            value = int(found["number"], 16 if found["number"][:2].lower() == "0x" else 10)
+            if kind.startswith(("xid", "sxid", "field")):
+                concern = "dcgm_fields" if kind.startswith("field") else kind.rstrip("s")
+                key = f"{concern}/{value}"
+                yield from [self._by_key[key]] if key in self._by_key else []
+            else:
+                yield from self._of_mask(value)
+        for hexadecimal in _HEX.findall(question):
+            yield from self._of_mask(int(hexadecimal, 16))
+
+    def _of_mask(self, value: int) -> Iterator[int]:
+        """Yield the bits of a mask, if all of them are known."""
+        bits = [number for bit, number in self._bits.items() if bit & value]
+        if value and not value & ~sum(self._bits):
+            yield from bits
+
+    def _identifiers(self, question: str) -> Iterator[int]:
+        for word in _IDENTIFIER.findall(question):
+            name = fold(word.rstrip(".:"))
+            for form in (name, *(name.removesuffix(s) for s in _SUFFIXES if name.endswith(s))):
+                if form in self._by_name:
+                    yield from self._by_name[form]
+                    break
