@@ -251,7 +251,9 @@ class Service:
         except StoreError:
             log.warning("the question before could not be looked up", exc_info=True)
             return request
-        args = before.get("args", {}) if before else {}
+        args = before.get("args") if before else None
+        if not isinstance(args, dict):
+            return request
         told = "\n".join(str(args[key]) for key in ("after", "text") if args.get(key))
         return replace(request, args={**request.args, "after": told[-_REMEMBERED:]}) if told else request
 

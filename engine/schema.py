@@ -14,6 +14,7 @@ from pydantic import TypeAdapter
 
 from engine.capture.plan import CapturePlan, CaptureRun
 from engine.errors import UsageError
+from engine.lookup.model import Ask, Calculation
 from engine.model import Decode, Read, Sweep, Why
 
 ANSWERS: dict[str, type] = {
@@ -21,6 +22,8 @@ ANSWERS: dict[str, type] = {
     "sweep": Sweep,
     "decode": Decode,
     "read": Read,
+    "ask": Ask,
+    "calc": Calculation,
     "capture-plan": CapturePlan,
     "capture-run": CaptureRun,
 }

@@ -67,7 +67,8 @@ class Library:
             )
         before = self._meant_by(after) if after else ""
         meant = follow_up(clean, before, self.index) if before else None
-        hits = self.index.search(meant.text if meant else clean, boost=meant and meant.boost)
+        boost = meant.boost if meant else None
+        hits = self.index.search(meant.text if meant else clean, boost=boost)
         sure = bool(hits) and is_sure(hits)
         calculation = from_words(clean, self.catalogue)
         return Ask(

@@ -16,7 +16,7 @@ from engine.units import number
 
 Entry = Mapping[str, Any]
 
-MADE = "<!-- Made by `gpuwhy kb reference` from the YAML under knowledge/; changes here are lost. -->"
+MADE = "<!-- Made by `gpuwhy kb reference` from knowledge/; changes here are lost. -->"
 # Tables whose rows are short: one line each.
 _ROWS = frozenset(
     (
@@ -107,6 +107,7 @@ def _entry(key: str, found: Card, catalogue: Catalogue) -> Iterator[str]:
 
 def _structured(found: Card) -> Iterator[str]:
     raw = found.raw
+    rows: list[tuple[str, ...]]
     if found.metrics:
         rows = [
             (f"`{m.name}`", m.unit, m.healthy or "", m.problem or "")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import floor
 
 from engine.errors import UsageError
@@ -11,17 +11,17 @@ from engine.lookup.model import Quantity
 
 Worked = tuple[Sequence[Quantity], Sequence[str]]
 
-# Factor from algorithm to bus bandwidth for n ranks: NVIDIA/nccl-tests doc/PERFORMANCE.md.
-_FACTORS = {
-    "all_reduce": lambda n: 2 * (n - 1) / n,
-    "all_gather": lambda n: (n - 1) / n,
-    "reduce_scatter": lambda n: (n - 1) / n,
-    "alltoall": lambda n: (n - 1) / n,
-    "gather": lambda n: (n - 1) / n,
-    "scatter": lambda n: (n - 1) / n,
-    "broadcast": lambda n: 1.0,  # noqa: ARG005 - the ring passes each byte over each link once
-    "reduce": lambda n: 1.0,  # noqa: ARG005
-    "sendrecv": lambda n: 1.0,  # noqa: ARG005
+# Bus over algorithm bandwidth for n ranks is a + b/n: NVIDIA/nccl-tests doc/PERFORMANCE.md.
+_FACTORS: Mapping[str, tuple[int, int]] = {
+    "all_reduce": (2, -2),
+    "all_gather": (1, -1),
+    "reduce_scatter": (1, -1),
+    "alltoall": (1, -1),
+    "gather": (1, -1),
+    "scatter": (1, -1),
+    "broadcast": (1, 0),
+    "reduce": (1, 0),
+    "sendrecv": (1, 0),
 }
 COLLECTIVES = tuple(_FACTORS)
 _DTYPE_BYTES = {"fp32": 4.0, "bf16": 2.0, "fp16": 2.0, "fp8": 1.0, "int8": 1.0, "fp4": 0.5}
@@ -30,7 +30,8 @@ DTYPES = tuple(_DTYPE_BYTES)
 
 def busbw_factor(collective: str, ranks: int) -> float:
     """Return bus over algorithm bandwidth for a collective over ``ranks`` ranks."""
-    return _FACTORS[collective](ranks)
+    whole, shared = _FACTORS[collective]
+    return whole + shared / ranks
 
 
 def _busbw(values: Values) -> Worked:
