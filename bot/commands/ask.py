@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from engine.lookup.ask import Library
     from engine.lookup.model import Ask
 
+_SENTENCE = re.compile(r"(?<=[.!?])\s+")
+# Letters of an entry that is only pointed at.
+_BRIEF = 260
 # Looks like host:number, and is a port of a network adapter.
 _ADAPTER = re.compile(r"(?:mlx\d|ib\d|eth\d|en[opsx]\d|bnxt|irdma|hfi)", re.IGNORECASE)
 
@@ -117,5 +120,18 @@ def _blocks(found: Ask, shelf: Library, values: dict[str, str]) -> Iterator[Bloc
 
 def _nearest(found: Ask, start: int) -> Bullets:
     return Bullets(
-        tuple(Bullet(line(code(one.id), f": {one.title}")) for one in found.answers[start:])
+        tuple(
+            Bullet(line(code(one.id), f": {one.title}"), (Bullet(line(_first(one.text))),))
+            for one in found.answers[start:]
+        )
     )
+
+
+def _first(text: str) -> str:
+    """Return the first sentences of a text, as many as are short."""
+    said = ""
+    for sentence in _SENTENCE.split(text):
+        if said and len(said) + len(sentence) > _BRIEF:
+            break
+        said = f"{said} {sentence}".strip()
+    return said
