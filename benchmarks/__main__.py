@@ -16,7 +16,7 @@ import time
 from benchmarks.harness import Row, table
 from bot.demo.prometheus import installed
 
-BENCHES = ("decode", "why", "verdicts", "inference", "files", "sweep", "ack")
+BENCHES = ("decode", "ask", "why", "verdicts", "inference", "files", "sweep", "ack")
 _WITH_SERVER = frozenset({"why", "sweep", "ack"})
 
 

@@ -96,7 +96,11 @@ class Backend:
         Raises:
             CatalogueError: they do not load.
         """
-        self._engine = await self._apart(lambda: Engine(load_catalogue(self._overlays, strict=False)))
+
+        def load() -> Engine:
+            return Engine(load_catalogue(self._overlays, strict=False))
+
+        self._engine = await self._apart(load)
 
     async def run(self, request: Request) -> Answer:
         """Run a request.

@@ -251,11 +251,12 @@ class Service:
         except StoreError:
             log.warning("the question before could not be looked up", exc_info=True)
             return request
-        args = before.get("args") if before else None
-        if not isinstance(args, dict):
+        said = before.get("args") if before else None
+        if not isinstance(said, dict):
             return request
-        told = "\n".join(str(args[key]) for key in ("after", "text") if args.get(key))
-        return replace(request, args={**request.args, "after": told[-_REMEMBERED:]}) if told else request
+        told = "\n".join(str(said[key]) for key in ("after", "text") if said.get(key))
+        args = {**request.args, "after": told[-_REMEMBERED:]}
+        return replace(request, args=args) if told else request
 
     async def _small_talk(self, inbound: Inbound) -> Ticket:
         if inbound.surface is Surface.COMMAND:

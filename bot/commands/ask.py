@@ -6,7 +6,19 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from bot.answer import Answer, Block, Bullet, Bullets, Heading, Level, Line, Text, code, line, strong
+from bot.answer import (
+    Answer,
+    Block,
+    Bullet,
+    Bullets,
+    Heading,
+    Level,
+    Line,
+    Text,
+    code,
+    line,
+    strong,
+)
 from bot.commands import entry
 from bot.router.spans import Marked
 from bot.router.targets import mark_explicit, mark_spoken

@@ -57,7 +57,9 @@ def _describe(calculator: Calculator) -> Answer:
     blocks: tuple[Block, ...] = (
         Text(line("Formula: ", code(calculator.formula))),
         Heading(line("Inputs"), 2),
-        Bullets(tuple(Bullet(line(code(one.name), f": {_said(one)}")) for one in calculator.inputs)),
+        Bullets(
+            tuple(Bullet(line(code(one.name), f": {_said(one)}")) for one in calculator.inputs)
+        ),
     )
     return Answer(
         title=line(strong(calculator.title), " (", code(calculator.id), ")"),

@@ -27,7 +27,9 @@ from engine.model import Step
 from engine.units import number
 
 
-def blocks(answer: AskAnswer, card: Card, values: Mapping[str, str] | None = None) -> Iterator[Block]:
+def blocks(
+    answer: AskAnswer, card: Card, values: Mapping[str, str] | None = None
+) -> Iterator[Block]:
     """Yield an entry in full, the things to do and to look at first."""
     yield Text(line(answer.text))
     yield from commands(answer.runs)
@@ -126,7 +128,9 @@ def _structured(card: Card, values: Mapping[str, str] | None) -> Iterator[Block]
     if facts := card.get("facts"):
         yield Table(
             ("fact", "value"),
-            tuple((line(name.replace("_", " ")), line(_plain(fact))) for name, fact in facts.items()),
+            tuple(
+                (line(name.replace("_", " ")), line(_plain(fact))) for name, fact in facts.items()
+            ),
             (),
         )
 

@@ -23,7 +23,6 @@ from bot.commands.rules import lint_answer
 from bot.phrases import count
 from engine.catalogue.nearest import did_you_mean, nearest
 from engine.errors import UsageError
-from engine.model import to_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -70,7 +69,10 @@ def _entries(catalogue: Catalogue, concern: str) -> Answer:
     if found is None:
         hint = did_you_mean(concern, catalogue.entries, otherwise="gpuwhy kb list names them all")
         raise UsageError(f"no concern {concern!r}", hint=hint, code="unknown_concern")
-    rows = [(f"{concern}/{key}", one.get("status", ""), one.get("title", key)) for key, one in found.items()]
+    rows = [
+        (f"{concern}/{key}", one.get("status", ""), one.get("title", key))
+        for key, one in found.items()
+    ]
     title = catalogue.entries.get("concerns", {}).get(concern, {}).get("title", concern)
     return Answer(
         title=line(strong(title), muted(f", {count(len(rows), 'entry', 'entries')}")),
@@ -135,7 +137,9 @@ def search(text: str, catalogue: Catalogue) -> Answer:
     from engine.lookup.ask import library  # noqa: PLC0415 - numpy
 
     if not text.strip():
-        raise UsageError("nothing to search for", hint="for example: gpuwhy kb search row remapping")
+        raise UsageError(
+            "nothing to search for", hint="for example: gpuwhy kb search row remapping"
+        )
     hits = library(catalogue).index.search(text, _SEARCHED)
     return Answer(
         title=line(strong(count(len(hits), "entry", "entries")), f" for {text.strip()}"),

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from engine.catalogue.lint_base import LintProblem
-    from engine.catalogue.types import Catalogue, CauseRule, Pattern, SymptomRule
+    from engine.catalogue.types import Catalogue, CauseRule, Limit, Pattern, SymptomRule
     from engine.diagnosis.ruletest import RuleTestResult
 
 
@@ -88,7 +88,12 @@ def show(name: str, catalogue: Catalogue) -> Answer:
         return Answer(
             title=title,
             blocks=tuple(_symptom_blocks(symptom, catalogue)),
-            data={"schema": "gpuwhy/rules-show/1", "kind": "symptom", **_jsonable(symptom)},
+            data={
+                "schema": "gpuwhy/rules-show/1",
+                "kind": "symptom",
+                **_jsonable(symptom),
+                "limits": [to_json(limit) for limit in _limits(symptom, catalogue)],
+            },
         )
     known = (*catalogue.causes, *catalogue.symptoms)
     hint = did_you_mean(name, known, otherwise="gpuwhy rules list names them all")
@@ -229,12 +234,28 @@ def _symptom_blocks(rule: SymptomRule, catalogue: Catalogue) -> Iterator[Block]:
             ("scope", line(rule.scope)),
             ("held for", line(hold)),
             ("threshold", line(rule.threshold)),
+            *((f"limit.{limit.id}", line(_limit(limit))) for limit in _limits(rule, catalogue)),
+            *((("basis", line(", ".join(rule.basis))),) if rule.basis else ()),
             ("status", line(rule.status)),
             ("used by", line(", ".join(sorted(used)) or "no cause")),
             ("file", line(str(rule.place or ""))),
         )
     )
     yield from _background(rule)
+
+
+def _limits(rule: SymptomRule, catalogue: Catalogue) -> list[Limit]:
+    """Return the thresholds that a symptom compares with, by id."""
+    from engine.condition import compile_condition  # noqa: PLC0415 - numpy
+
+    condition = compile_condition(rule.when, catalogue, rule.when_place)
+    return [catalogue.limits[name] for name in sorted(condition.limits)]
+
+
+def _limit(limit: Limit) -> str:
+    from engine.condition.units import written  # noqa: PLC0415 - numpy
+
+    return f"{written(limit.value, limit.unit)} ({limit.source[0]}; {limit.file})"
 
 
 def _background(rule: CauseRule | SymptomRule) -> Iterator[Block]:

@@ -1,6 +1,6 @@
 """Free questions: what is asked of the knowledge base, when a message is no command.
 
-A message counts as a question by its form alone; whether the knowledge base knows the answer is for
+A message counts as a question by its form, or as a symptom by its words; whether the knowledge base knows the answer is for
 retrieval to say, which answers "not sure" rather than guess.
 """
 
@@ -17,6 +17,15 @@ _FORM = re.compile(
     r"(?:what|which|how|why|where|when|who|is|are|does|do|did|can|could|should|would|will|any"
     r"|explain|show|list|tell|give|find|need|i need|and|or|what about|how about|for|meaning of"
     r"|difference|compare|command|tool|threshold|metric)\b",
+    re.IGNORECASE,
+)
+# A symptom told without a question counts as one if it speaks of the field.
+_FIELD = re.compile(
+    r"\b(?:gpus?|cuda|nccl|rccl|all-?reduce|all-?gather|collectives?|ttft|tpot|itl|kv[ -]?cache|nsys"
+    r"|ncu|nsight|dcgm\w*|nvidia-smi|xids?|sxids?|ecc|vllm|sglang|triton|tensorrt|ranks?|mfu|throttl\w+"
+    r"|nvlink|nvswitch|infiniband|ib|roce|rdma|gpudirect|lustre|gpfs|nfs|checkpoint\w*|data-?loaders?"
+    r"|rocm|rocprof\w*|amd-smi|rocm-smi|mi\d{3}x?|h100|h200|a100|b200|pytorch|torch\w*|nvtx|promql"
+    r"|prometheus|exporter|tensor cores?|sm_active|hbm|tokens?|prefill|decode|kernels?|roofline)\b",
     re.IGNORECASE,
 )
 _NO_QUESTION = re.compile(
@@ -36,6 +45,6 @@ def free_question(text: str) -> Request | None:
     prose = message.prose.replace("`", "").strip()
     if not prose or len(prose) > _LONGEST or message.fences or message.quoted:
         return None
-    if _NO_QUESTION.match(prose) or not _FORM.search(prose):
+    if _NO_QUESTION.match(prose) or not (_FORM.search(prose) or _FIELD.search(prose)):
         return None
     return Request("ask", {"text": prose}, message.excerpt)

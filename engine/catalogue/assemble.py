@@ -134,6 +134,7 @@ def symptom_rule(source: RuleSource) -> SymptomRule:
         when=data["when"],
         when_place=source.place("when"),
         threshold=data["threshold"],
+        basis=_texts(data, "basis"),
         hold_s=seconds(data["for"]) if data.get("for") else 0.0,
         references=_texts(data, "references"),
         false_positives=_texts(data, "false_positives"),

@@ -21,7 +21,12 @@ from engine.catalogue.compiling import (
 from engine.catalogue.files import SourceFile
 from engine.catalogue.overlay import prune
 from engine.catalogue.parts import Knowledge, Rules
-from engine.catalogue.references import check_disabling, check_knowledge, check_rules
+from engine.catalogue.references import (
+    check_disabling,
+    check_knowledge,
+    check_replaced,
+    check_rules,
+)
 from engine.catalogue.types import Catalogue
 from engine.errors import CatalogueError, Problem
 
@@ -49,6 +54,8 @@ def compile_knowledge(
     while True:
         knowledge = as_knowledge(found, base)
         wrong = list(check_knowledge(found, knowledge))
+        if base:
+            wrong += check_replaced(found, base)
         _settle((problem for _, problem in wrong), skipped)
         if not wrong:
             return knowledge

@@ -3,8 +3,8 @@
 Loading already refuses what is broken (`engine.catalogue.build`); a check here finds what works but
 is not good enough: a rule without its three tests, a fault without a next step, two metric names
 that clash. Each check is a class with a name, a severity and one method; they live in
-`engine.catalogue.lint_rules`, `engine.catalogue.lint_knowledge` and
-`engine.catalogue.lint_lookup`.
+`engine.catalogue.lint_rules`, `engine.catalogue.lint_thresholds`,
+`engine.catalogue.lint_knowledge` and `engine.catalogue.lint_lookup`.
 """
 
 from __future__ import annotations
@@ -19,11 +19,17 @@ from engine.catalogue.lint_base import Check, LintProblem, Subject
 from engine.catalogue.lint_knowledge import KNOWLEDGE_CHECKS
 from engine.catalogue.lint_lookup import LOOKUP_CHECKS
 from engine.catalogue.lint_rules import RULE_CHECKS
+from engine.catalogue.lint_thresholds import THRESHOLD_CHECKS
 from engine.catalogue.loader import load_parts
 from engine.catalogue.types import Catalogue
 from engine.errors import CatalogueError, Problem
 
-CHECKS: tuple[type[Check], ...] = (*RULE_CHECKS, *KNOWLEDGE_CHECKS, *LOOKUP_CHECKS)
+CHECKS: tuple[type[Check], ...] = (
+    *RULE_CHECKS,
+    *THRESHOLD_CHECKS,
+    *KNOWLEDGE_CHECKS,
+    *LOOKUP_CHECKS,
+)
 
 __all__ = ["CHECKS", "LintProblem", "lint"]
 

@@ -16,6 +16,10 @@ from engine.catalogue.schema import METRIC_PATTERN, Closed, Name, Severity, Stri
 
 PLACEHOLDER = re.compile(r"\{([a-z][a-z0-9_]*)\}")
 DURATION = r"^[0-9]+(s|m|h|d)$"
+# How the origin of a number begins that is ours, and a site's to change.
+SITE_DEFAULT = "site default"
+# Limits compare a GPU with its maximum or its siblings: a larger ratio is a percentage.
+_LARGEST_RATIO = 2.0
 
 Kind = Literal[
     "advice",
@@ -126,7 +130,6 @@ class LookupEntry(Closed):
     vendor: Literal["nvidia", "amd", "intel", "any"] = "any"
     versions: Text | None = None
     names: Texts = Field(default_factory=list)
-    asked: Texts = Field(default_factory=list)
     tools: Texts = Field(default_factory=list)
     commands: list[Command] = Field(default_factory=list)
     flags: list[Flag] = Field(default_factory=list)
@@ -172,12 +175,33 @@ class WithdrawnEntry(Closed):
 
 
 class ThresholdEntry(LookupEntry):
-    """A limit that rules compare with: ``limit.ID`` in a condition is its ``value``."""
+    """A limit that rules compare with: ``limit.ID`` in a condition is its ``value``.
 
-    value: float
+    ``source`` begins with "site default: ..." exactly where no vendor gives the number
+    (``site_default``): its first line stands in answers. ``used_by`` names what else than a rule
+    compares with it. Above zero, so that no rule can come to divide by zero.
+    """
+
+    value: Annotated[float, Field(gt=0, allow_inf_nan=False)]
     unit: Text
     metric: Annotated[str, Field(pattern=METRIC_PATTERN)] | None = None
     site_default: bool = False
+    used_by: Texts = Field(default_factory=list)
+
+    @model_validator(mode="after")
+    def _plausible(self) -> ThresholdEntry:
+        if self.unit == "ratio" and self.value > _LARGEST_RATIO:
+            raise PydanticCustomError(
+                "ratio", "a ratio of {value} is no limit; write 0.7 for 70 %", {"value": self.value}
+            )
+        if self.site_default != self.source[0].startswith(SITE_DEFAULT):
+            raise PydanticCustomError(
+                "site_default",
+                "'site_default: true' goes with a first source that begins with '{words}', "
+                "and only with it",
+                {"words": f"{SITE_DEFAULT}: "},
+            )
+        return self
 
 
 class ConcernEntry(Closed):

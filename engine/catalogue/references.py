@@ -51,6 +51,18 @@ def check_knowledge(
             yield located, located.document.problem(path, message, hint)
 
 
+def check_replaced(found: Iterable[Located], base: Knowledge) -> Iterator[tuple[Located, Problem]]:
+    """Yield limits of an overlay whose unit is not that of the limit they replace."""
+    known = base.entries.get("thresholds", {})
+    for located in found:
+        old = known.get(str(located.entry["id"])) if located.concern == "thresholds" else None
+        unit = located.entry.get("unit")
+        if old and unit != old["unit"]:
+            message = f"limit '{old['id']}' is in {old['unit']}, not in {unit}"
+            hint = f"give the value in {old['unit']}: rules compare with it as it is"
+            yield located, located.document.problem((*located.path, "unit"), message, hint)
+
+
 def _single_reference(
     located: Located, key: str, target: str, knowledge: Knowledge
 ) -> Iterator[Problem]:
@@ -79,6 +91,8 @@ def check_rules(rules: Rules, knowledge: Knowledge) -> Iterator[Problem]:
         for path, name in _signals_in_tests(source):
             if name not in signals:
                 yield _unknown(source, "signal", name, signals, path)
+    for source in rules.symptoms.values():
+        yield from _basis(source, knowledge)
     for source in rules.causes.values():
         name = source.data["id"]
         if name not in taxonomy:
@@ -98,6 +112,16 @@ def check_rules(rules: Rules, knowledge: Knowledge) -> Iterator[Problem]:
                 path = ("alternatives", position, "cause")
                 yield _unknown(source, "cause", other["cause"], taxonomy, path)
     yield from _circles(rules)
+
+
+def _basis(source: RuleSource, knowledge: Knowledge) -> Iterator[Problem]:
+    """Yield links of a symptom to knowledge that lead nowhere."""
+    for position, link in enumerate(source.data.get("basis", ())):
+        concern, _, key = link.partition("/")
+        if key not in knowledge.entries.get(concern, {}):
+            place = source.place("basis", position)
+            message, hint = f"basis '{link}' leads nowhere", _link_hint(concern, key, knowledge)
+            yield Problem(place.file, place.line, place.column, message, hint)
 
 
 def _signals_in_tests(source: RuleSource) -> Iterator[tuple[Steps, str]]:

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from engine.catalogue.schema import Name, Scope, Severity, Strict, Text, Texts
+from engine.catalogue.schema import Link, Name, Scope, Severity, Strict, Text, Texts
 
 DURATION_PATTERN = r"^[0-9]+(\.[0-9]+)?(s|m|h)$"
 REFERENCE_PATTERN = r"^(cause/)?[a-z][a-z0-9_]*$"
@@ -98,6 +98,7 @@ class SymptomFile(Strict):
     when: Text
     for_: Duration | None = Field(default=None, alias="for")
     threshold: Text
+    basis: list[Link] = Field(default_factory=list)
     references: Texts = Field(default_factory=list)
     false_positives: Texts = Field(default_factory=list)
     tests: list[SymptomTest] = Field(default_factory=list)

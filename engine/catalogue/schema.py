@@ -55,6 +55,7 @@ class Entry(BaseModel):
     status: Status
     errata: list[Erratum] = Field(default_factory=list)
     see: list[Link] = Field(default_factory=list)
+    asked: Texts = Field(default_factory=list)
 
 
 class Closed(Entry):
@@ -75,6 +76,7 @@ class TaxonomyEntry(Strict):
     status: Status = "confirmed"
     errata: list[Erratum] = Field(default_factory=list)
     see: list[Link] = Field(default_factory=list)
+    asked: Texts = Field(default_factory=list)
 
 
 class SpellingEntry(Strict):

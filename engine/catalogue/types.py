@@ -15,7 +15,6 @@ from typing import Any
 from engine.errors import Problem
 from engine.model import Class, Confidence, Severity
 
-
 _SHOWN_PROBLEMS = 3
 
 
@@ -96,6 +95,29 @@ class GpuModel:
 
 
 @dataclass(frozen=True, slots=True)
+class Limit:
+    """A threshold: the number that ``limit.ID`` is in a condition.
+
+    ``source`` says where it comes from, "site default: ..." first where no vendor gives one;
+    ``file`` is where it stands, below its overlay folder if a site replaced it.
+    """
+
+    id: str
+    title: str
+    value: float
+    unit: str
+    site_default: bool
+    source: tuple[str, ...]
+    file: str = ""
+
+    @property
+    def origin(self) -> str:
+        """Where the number comes from, by which name it is changed, and who changed it."""
+        where = f" in {self.file}" if self.file and not self.file.startswith("knowledge/") else ""
+        return f"{self.source[0]} (limit.{self.id}{where})"
+
+
+@dataclass(frozen=True, slots=True)
 class RuleTest:
     """A test that sits in a rule file. ``given`` keeps the YAML values (see the rule format)."""
 
@@ -110,7 +132,10 @@ class RuleTest:
 
 @dataclass(frozen=True, slots=True)
 class SymptomRule:
-    """Numbers become a word: a condition over signals that is true, false or unknown."""
+    """Numbers become a word: a condition over signals that is true, false or unknown.
+
+    ``basis`` links to the knowledge entries (``CONCERN/ID``) that codes and flags come from.
+    """
 
     id: str
     title: str
@@ -120,6 +145,7 @@ class SymptomRule:
     when: str
     when_place: Place
     threshold: str
+    basis: tuple[str, ...] = ()
     hold_s: float = 0.0
     references: tuple[str, ...] = ()
     false_positives: tuple[str, ...] = ()
@@ -230,6 +256,22 @@ class Catalogue:
         return {
             table: {str(e["id"]): int(e["bit"]) for e in self.entries.get(table, {}).values()}
             for table in sorted(tables)
+        }
+
+    @cached_property
+    def limits(self) -> dict[str, Limit]:
+        """Id to threshold: what conditions may compare with as ``limit.ID``."""
+        return {
+            key: Limit(
+                id=key,
+                title=entry["title"],
+                value=float(entry["value"]),
+                unit=entry["unit"],
+                site_default=entry.get("site_default", False),
+                source=tuple(entry["source"]),
+                file=self.origins.get(f"thresholds/{key}", ""),
+            )
+            for key, entry in self.entries.get("thresholds", {}).items()
         }
 
     @property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from engine.catalogue.types import Catalogue, Signal
@@ -191,7 +191,7 @@ def _window(call: Call) -> Expression:
 def _quantile(call: Call) -> Expression:
     call.need(3, 3)
     q = call.reader.number(call.args[0])
-    if not isinstance(q, Number) or not 0 <= q.value <= 1:
+    if not isinstance(q, Number) or q.limits or not 0 <= q.value <= 1:
         raise call.error(call.args[0], "a quantile is a number from 0 to 1")
     signal = call.signal(1, not_kinds=_SYMBOLS)
     return Reading("quantile", signal, call.window(2), q.value)
@@ -226,7 +226,9 @@ def _coalesce(call: Call) -> Expression:
 def _abs(call: Call) -> Expression:
     call.need(1, 1)
     operand = call.reader.number(call.args[0])
-    return Number(abs(operand.value)) if isinstance(operand, Number) else Absolute(operand)
+    if isinstance(operand, Number):
+        return replace(operand, value=abs(operand.value))
+    return Absolute(operand)
 
 
 def _presence(call: Call) -> Expression:

@@ -13,7 +13,16 @@ from engine.condition.hold import held
 from engine.condition.memo import Memo, Truths
 from engine.condition.promql import LabelProfile, Pushdown, pushdown, show_query
 from engine.condition.sentence import Writer
-from engine.condition.tree import PeerCount, Peers, Truthy, attrs_of, reach_s, signals_of, walk
+from engine.condition.tree import (
+    PeerCount,
+    Peers,
+    Truthy,
+    attrs_of,
+    limits_of,
+    reach_s,
+    signals_of,
+    walk,
+)
 from engine.errors import UsageError
 from engine.samples import Frame
 
@@ -29,6 +38,7 @@ class Condition:
         tree: its tree, every ``not`` at the leaves.
         signals: the signal ids that it reads.
         attrs: the ``gpu.*`` facts that it reads, without the prefix.
+        limits: the thresholds that it compares with (``limit.*``), without the prefix.
         sibling_signals: the signals that it reads of the other GPUs of the host.
         uses_siblings: whether there are any ``siblings.*`` in it.
         max_window_s: how far back samples are needed (s), offsets of ``past`` included.
@@ -40,6 +50,7 @@ class Condition:
         self.tree = tree
         self.signals = frozenset(signals_of(tree))
         self.attrs = frozenset(attrs_of(tree))
+        self.limits = frozenset(limits_of(tree))
         self.sibling_signals = frozenset(s for node in peers for s in signals_of(node))
         self.uses_siblings = bool(peers)
         self.max_window_s = float(reach_s(tree))

@@ -36,6 +36,7 @@ from engine.condition.tree import (
     Share,
     Truthy,
     children,
+    limits_of,
     signals_of,
     walk,
 )
@@ -54,6 +55,7 @@ class Term:
     ``changed_to``, ``known``, ``missing``, ``blank``. ``value`` is None where it is unknown.
     ``truth`` is that of ``op`` as it stands here; ``expression`` is the text it was written as.
     ``function``, ``q`` and ``offset_s`` say how the signal was read, for `show_query`.
+    ``limits`` are the thresholds that took part in it (ids of ``limit.ID``).
     """
 
     signal: str
@@ -68,6 +70,7 @@ class Term:
     function: str = "last"
     q: float | None = None
     offset_s: float = 0.0
+    limits: tuple[str, ...] = ()
 
 
 def deciding(node: Truthy, one: One, offset_s: float = 0.0) -> Iterator[tuple[Truthy, One, float]]:
@@ -212,6 +215,7 @@ class Explainer:
             function=function,
             q=first.q if isinstance(first, Reading) else None,
             offset_s=float(shift),
+            limits=tuple(dict.fromkeys((*limits_of(used), *limits_of(other)))),
         )
 
     def _parts(self, node: Numeric, one: One) -> str:

@@ -40,6 +40,7 @@ from engine.condition.tree import (
     push_not,
     reach_s,
 )
+from engine.condition.units import unit_of
 
 MAX_LENGTH = 2000
 MAX_DEPTH = 20
@@ -175,7 +176,7 @@ class Parser:
             case ast.UnaryOp(op=ast.USub()):
                 operand = self.number(node.operand)
                 if isinstance(operand, Number):
-                    return Number(-operand.value, span=span)
+                    return replace(operand, value=-operand.value, span=span)
                 return Negative(operand, span=span)
             case ast.BinOp():
                 return self._arithmetic(node)
@@ -190,6 +191,8 @@ class Parser:
                     at = (span[1] - len(node.attr), span[1])
                     raise self.source.unknown(at, "GPU attribute", node.attr, self.attrs)
                 return Attr(node.attr, span=span)
+            case ast.Attribute(value=ast.Name(id="limit")):
+                return self._limit(node)
             case _:
                 raise self.source.error(span, "not part of the condition language")
 
@@ -216,7 +219,26 @@ class Parser:
         left, right = self.number(node.left), self.number(node.comparators[0])
         if isinstance(left, Number) and isinstance(right, Number):
             raise self.source.error(span, "compares constants only", "name a signal")
+        self._check_unit(left, right)
+        self._check_unit(right, left)
         return Compare(op, left, right, span=span)
+
+    def _check_unit(self, limit: Numeric, other: Numeric) -> None:
+        """Refuse to compare a limit with a number of another unit, such as 85 with a ratio."""
+        unit = unit_of(other, self.catalogue)
+        if isinstance(limit, Number) and limit.unit and unit and limit.unit != unit:
+            name = " and ".join(f"limit.{name}" for name in limit.limits)
+            message = f"{name} is in {limit.unit}, what it is compared with in {unit}"
+            raise self.source.error(limit.span, message, "use a limit of the same unit")
+
+    def _limit(self, node: ast.Attribute) -> Number:
+        """Parse ``limit.ID``: the value of a threshold of the catalogue."""
+        span, known = self.span(node), self.catalogue.limits
+        if node.attr not in known:
+            at = (span[1] - len(node.attr), span[1])
+            raise self.source.unknown(at, "limit", node.attr, known)
+        limit = known[node.attr]
+        return Number(limit.value, (limit.id,), limit.unit, span=span)
 
     def _constant(self, node: ast.Constant) -> Number:
         span, value = self.span(node), node.value
@@ -242,7 +264,9 @@ class Parser:
             value = compute(left.value, right.value)
             if not math.isfinite(value):
                 raise self.source.error(span, "the number is too large")
-            return Number(value, span=span)
+            unit = (left.unit or right.unit) if op in "+-" else ""
+            limits = tuple(dict.fromkeys((*left.limits, *right.limits)))
+            return Number(value, limits, unit, span=span)
         return Binary(op, left, right, span=span)
 
     def _call(self, node: ast.Call) -> Expression:

@@ -120,8 +120,8 @@ class Writer:
     def phrase(self, node: Numeric, unit: str = "") -> str:
         """Name a number in words; ``unit`` is what a bare constant is measured in."""
         match node:
-            case Number(value=value):
-                return written(value, unit)
+            case Number():
+                return written(node.value, node.unit or unit)
             case Attr(name=name):
                 return f"the GPU model's {attr_words(name)}"
             case Reading():
@@ -180,7 +180,11 @@ class Writer:
         if node.op == "*" and isinstance(left, Number) and 0 < left.value < 1:
             return f"{digits(left.value * 100)} % of {self.phrase(right, unit)}"
         word = _ARITHMETIC.get(node.op, "divided by")
-        return f"{self.phrase(node.left)} {word} {self.phrase(node.right)}"
+        return f"{self._factor(node.left)} {word} {self._factor(node.right)}"
+
+    def _factor(self, node: Numeric) -> str:
+        """Name a factor: of a constant the bare number, as 1.1 times something is no 110 %."""
+        return digits(node.value) if isinstance(node, Number) else self.phrase(node)
 
 
 def codes_in_words(codes: frozenset[int]) -> str:

@@ -30,9 +30,15 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Number(Node):
-    """A constant; constant arithmetic is folded into one."""
+    """A constant; constant arithmetic is folded into one.
+
+    ``limits`` are the thresholds that it comes from, written ``limit.ID``: constants of the
+    catalogue, so that a site can change them. ``unit`` is theirs, empty for a bare number.
+    """
 
     value: float
+    limits: tuple[str, ...] = ()
+    unit: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,6 +272,12 @@ def needed_by(node: Expression) -> frozenset[str]:
 def attrs_of(node: Expression) -> tuple[str, ...]:
     """Return the ``gpu.*`` names that an expression reads, in written order, each once."""
     return tuple(dict.fromkeys(n.name for n in walk(node) if isinstance(n, Attr)))
+
+
+def limits_of(node: Expression) -> tuple[str, ...]:
+    """Return the ``limit.*`` ids that an expression uses, in written order, each once."""
+    numbers = (n for n in walk(node) if isinstance(n, Number))
+    return tuple(dict.fromkeys(name for number in numbers for name in number.limits))
 
 
 def reach_s(node: Expression, offset_s: int = 0) -> int:

@@ -46,8 +46,8 @@ def attr_unit(name: str) -> str:
 def unit_of(node: Numeric, catalogue: Catalogue) -> str:
     """Return the unit of an expression, an empty string for a pure number."""
     match node:
-        case Number():
-            return ""
+        case Number(unit=unit):
+            return unit
         case Attr(name=name):
             return attr_unit(name)
         case Reading(function=function, signal=signal):
@@ -116,8 +116,8 @@ def written(value: float, unit: str, significant: int = 3) -> str:
     if unit == "B/s":
         scale, prefix = next(((s, p) for s, p in _PREFIXES if abs(value) >= s), (1.0, ""))
         return f"{digits(value / scale, significant)} {prefix}B/s"
-    if unit == "count/s":
-        return f"{digits(value, significant)}/s"
+    if unit.startswith("count/"):
+        return f"{digits(value, significant)}/{unit.removeprefix('count/')}"
     return f"{digits(value, significant)} {_WRITTEN.get(unit, unit)}"
 
 

@@ -11,7 +11,7 @@ Entry = Mapping[str, Any]
 
 # Where an entry keeps what an item has a field for; everything else that it says goes to ``extra``.
 _MAPPED = frozenset(
-    ("id", "title", "meaning", "class", "severity", "action", "bit", "errata", "source")
+    ("id", "title", "meaning", "class", "severity", "action", "bit", "errata", "source", "asked")
 )
 
 _ERRATUM = (("Claim", "claim"), ("Right", "right"), ("Why", "why"))

@@ -13,7 +13,7 @@ from engine.model import Candidate, Item
 # What Prometheus adds to the name of a metric: parts of a histogram, and OpenMetrics' counters.
 _SUFFIXES = ("_bucket", "_sum", "_count", "_total")
 _VARIABLES = "nccl_variables"
-# Kinds of entries that tell how to use what has the name; they only answer where nothing defines it.
+# Entries that tell how to use what has the name answer only where nothing defines it.
 _MENTIONING = frozenset(
     ("advice", "alert", "checklist", "flow", "observation", "query", "question", "symptom")
 )

@@ -15,6 +15,8 @@ from engine.samples import LOOKBACK_S
 from engine.units import duration
 
 if TYPE_CHECKING:
+    from engine.catalogue.types import SymptomRule
+    from engine.condition import Term
     from engine.diagnosis.judge import Judge
     from engine.diagnosis.observe import Observation, Trits
     from engine.diagnosis.rank import Fired
@@ -59,11 +61,17 @@ def evidence(
                     threshold=term.threshold,
                     window_s=term.window_s,
                     query=query,
-                    source=rule.threshold,
+                    source=_source(judge, rule, term),
                     entity=entity,
                 )
             )
     return tuple(out)
+
+
+def _source(judge: Judge, rule: SymptomRule, term: Term) -> str:
+    """Say where the threshold of a term comes from: its limits' origins, else the rule's words."""
+    limits = judge.catalogue.limits
+    return "; ".join(limits[name].origin for name in term.limits) or rule.threshold
 
 
 def unknowns(

@@ -12,6 +12,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 
 import Stemmer
 
@@ -19,19 +20,29 @@ _WORD = re.compile(r"--?[a-z][\w-]*|[a-z0-9]+(?:[_:./\-+][a-z0-9]+)*|%", re.ASCI
 _PART = re.compile(r"[a-z0-9]+", re.ASCII)
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _SPLIT_DIGITS = re.compile(r"^([a-z]{2,})([0-9]+)$")
+# Curly quotes and long dashes, as clients make of what is typed.
+_TYPOGRAPHY = str.maketrans({0x2018: "'", 0x2019: "'", 0x2013: "-", 0x2014: "-"})
 _LONGEST_PHRASE = 4
+_SHORT_PAIR = 5
+
+
+def word_list(*lines: str) -> frozenset[str]:
+    """Return the words of some lines."""
+    return frozenset(" ".join(lines).split())
+
 
 # Words that carry no subject. Question words stay out too: every entry answers some "how".
-_STOP = frozenset(
-    """a about after again all already also am an and any are as at be because been before being but by
-    can cannot could did do does doing done don for from get gets getting give given go goes going got
-    had has have having he help her here hers him his how however i if in into is it its itself just
-    let lets like ll look make may me mean means meant might mine more most much must my need needs no
-    not now of off ok on one only or other our out over own please put re really s same say see seems
-    shall she should show shows so some something somehow still such t take tell than thanks that the
-    their them then there these they thing things this those to too try trying up us use used using ve
-    very want was way we well were what whats when where which while who whose why will with within
-    without would yes yet you your""".split()
+_STOP = word_list(
+    "a about after again all already also am an and any are as at be because been before",
+    "being but by can cannot could did do does doing don done for from get gets getting give",
+    "given go goes going got had has have having he help her here hers him his how however i",
+    "if in into is it its itself just let lets like ll look make may me mean means meant",
+    "might mine more most much must my need needs no not now of off ok on one only or other",
+    "our out over own please put re really s same say see seems shall she should show shows",
+    "so some somehow something still such t take tell than thanks that the their them then",
+    "there these they thing things this those to too try trying up us use used using ve very",
+    "want was way we well were what whats when where which while who whose why will with",
+    "within without would yes yet you your",
 )
 
 _stemmer = Stemmer.Stemmer("english")
@@ -45,7 +56,7 @@ def stem(word: str) -> str:
 
 def fold(text: str) -> str:
     """Return text in lower case with compatibility characters, quotes and dashes made plain."""
-    text = unicodedata.normalize("NFKC", text).replace("’", "'").replace("–", "-")
+    text = unicodedata.normalize("NFKC", text).translate(_TYPOGRAPHY)
     return _CAMEL.sub(" ", text.replace("AllReduce", "allreduce")).casefold()
 
 
@@ -56,6 +67,9 @@ class Word:
     text: str
     exact: tuple[str, ...]
     alike: tuple[str, ...] = ()
+
+
+_STOP_STEMS = frozenset(stem(word) for word in _STOP)
 
 
 class Analyser:
@@ -131,6 +145,7 @@ def _word_terms(word: str) -> list[str]:
 
 def _joined(stems: Sequence[str]) -> Iterator[str]:
     """Yield neighbours written as one: ``all reduce`` is also ``allreduc``."""
-    for one, two in zip(stems, stems[1:], strict=False):
-        if one.isalpha() and two.isalpha() and len(one) + len(two) > 5:  # noqa: PLR2004
+    for one, two in pairwise(stems):
+        plain = one.isalpha() and two.isalpha() and len(one) + len(two) > _SHORT_PAIR
+        if plain and not {one, two} & _STOP_STEMS:
             yield stem(one + two)

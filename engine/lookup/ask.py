@@ -128,13 +128,15 @@ def to_answer(card: Card, score: float, values: Mapping[str, str] | None = None)
         title=card.title,
         score=round(min(score, 1.0), 3),
         text=card.text,
-        tools=card.tools,
+        tools=card.tools_needed,
         commands=tuple(run.command for run in runs),
         metrics=tuple(metric.name for metric in card.metrics),
         errata=card.errata,
         sources=card.sources,
         runs=runs,
-        readings=tuple(Reading(m.name, m.unit, m.healthy, m.problem, m.field) for m in card.metrics),
+        readings=tuple(
+            Reading(m.name, m.unit, m.healthy, m.problem, m.field) for m in card.metrics
+        ),
         caution=card.get("caution"),
         instead=card.get("instead"),
         vendor=card.vendor,

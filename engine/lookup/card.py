@@ -6,12 +6,16 @@ causes) are turned into cards by `engine.lookup.tables`.
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from engine.lookup.placeholders import fill
+
+_SUBCOMMAND = re.compile(r"[a-z][a-z-]*")
+_VERSION = re.compile(r"(?<=[a-z])\d+$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +78,22 @@ class Card:
     def concern(self) -> str:
         """The concern, which is also the reference page."""
         return self.key.partition("/")[0]
+
+    @property
+    def tools_needed(self) -> tuple[str, ...]:
+        """Every tool by the names it is called by: as listed, its program, program and subcommand.
+
+        ``dcgmi diag`` is also ``dcgmi``; ``dcgmproftester12`` is also ``dcgmproftester``.
+        """
+        found = [*self.tools]
+        for command in self.commands:
+            program, *words = command.argv
+            found.append(program.rpartition("/")[2])
+            if words and _SUBCOMMAND.fullmatch(words[0]):
+                found.append(f"{found[-1]} {words[0]}")
+        found += [name.split()[0] for name in found]
+        found += [plain for name in found if (plain := _VERSION.sub("", name)) != name]
+        return tuple(dict.fromkeys(found))
 
     @property
     def errata(self) -> tuple[str, ...]:

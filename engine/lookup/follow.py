@@ -15,7 +15,8 @@ from engine.lookup.card import Card
 from engine.lookup.index import Index
 
 _OPENING = re.compile(
-    r"^(?:ok(?:ay)?,?\s+|so,?\s+)?(?:and|but|or|also|what about|how about|what if|same|ditto|for|on|in|with)\b",
+    r"^(?:ok(?:ay)?,?\s+|so,?\s+)?"
+    r"(?:and|but|or|also|what about|how about|what if|same|ditto|for|on|in|with)\b",
     re.IGNORECASE,
 )
 _NUMBER = re.compile(r"^(?:0x[0-9a-f]+|[0-9]+)$")
@@ -26,7 +27,17 @@ _KINDS: tuple[frozenset[str], ...] = (
     frozenset(("lustre", "gpfs", "nfs", "weka", "beegfs", "scale")),
     frozenset(("slurm", "kubernetes", "k8s", "docker")),
     frozenset(
-        ("nsys", "ncu", "dcgmi", "dcgm", "nvidia-smi", "rocprofv3", "rocprof", "amd-smi", "rocm-smi")
+        (
+            "nsys",
+            "ncu",
+            "dcgmi",
+            "dcgm",
+            "nvidia-smi",
+            "rocprofv3",
+            "rocprof",
+            "amd-smi",
+            "rocm-smi",
+        )
     ),
     frozenset(("training", "inference", "serving")),
     frozenset(("v0", "v1")),

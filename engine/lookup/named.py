@@ -1,4 +1,4 @@
-"""What a question names outright: an Xid, a field, a bit of a mask, a metric, a variable, a flag."""
+"""What a question names outright: an Xid, a field, a bit of a mask, a metric, a flag."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from engine.catalogue.nearest import fold
 from engine.lookup.card import Card
 
 _CODE = re.compile(
-    r"\b(?P<kind>sxid|xid|xids|field(?:\s+id)?|throttle|throttling|clocks?[ _-]events?|mask|bitmask|reasons?|bit)"
+    r"\b(?P<kind>sxid|xids?|field(?:\s+id)?|throttle|throttling|clocks?[ _-]events?"
+    r"|mask|bitmask|reasons?|bit)"
     r"(?:[\s:=#,]+|\s+(?:is|of|id|code|number|errors?|bit|mask|reasons?|value)\b[\s:=#]*){1,3}"
     r"(?P<number>0x[0-9a-f]{1,16}|\d{1,6})\b",
     re.IGNORECASE,

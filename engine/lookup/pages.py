@@ -109,10 +109,7 @@ def _structured(found: Card) -> Iterator[str]:
     raw = found.raw
     rows: list[tuple[str, ...]]
     if found.metrics:
-        rows = [
-            (f"`{m.name}`", m.unit, m.healthy or "", m.problem or "")
-            for m in found.metrics
-        ]
+        rows = [(f"`{m.name}`", m.unit, m.healthy or "", m.problem or "") for m in found.metrics]
         yield _rows(("metric", "unit", "healthy", "problem"), rows)
     if raw.get("steps"):
         yield "\n".join(f"{n}. {_plain(step)}" for n, step in enumerate(raw["steps"], 1))

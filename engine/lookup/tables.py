@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from engine.catalogue.types import Catalogue, CauseRule
@@ -34,7 +35,7 @@ def cards(catalogue: Catalogue) -> Iterator[Card]:
         make = _TABLES.get(concern)
         for entry in entries.values():
             if make:
-                yield make(entry, catalogue)
+                yield replace(make(entry, catalogue), asked=tuple(entry.get("asked") or ()))
             elif "text" in entry:
                 yield lookup_card(concern, entry)
 
@@ -59,13 +60,14 @@ def card(key: str, catalogue: Catalogue) -> Card | None:
 def _dcgm_field(entry: Entry, catalogue: Catalogue) -> Card:
     number = entry["id"]
     exported = "exported by default" if entry.get("default_exported") else "not exported by default"
+    meaning = entry.get("meaning") or entry["title"]
     unit = f" Unit: {entry['unit']}." if entry.get("unit") else ""
     since = f" Since DCGM {entry['since']}." if entry.get("since") else ""
     del catalogue
     return Card(
         key=f"dcgm_fields/{number}",
         title=f"DCGM field {number}, {entry['name']}: {entry['title']}",
-        text=f"{entry.get('meaning') or entry['title']}{unit}{since} A stock dcgm-exporter: {exported}.",
+        text=f"{meaning}{unit}{since} A stock dcgm-exporter: {exported}.",
         kind="metric",
         vendor="nvidia",
         names=(*entry["names"], f"field {number}"),
@@ -89,9 +91,7 @@ def _xid(entry: Entry, catalogue: Catalogue) -> Card:
     return Card(
         key=f"xid/{number}",
         title=f"Xid {number}: {entry['title']}",
-        text=_sentences(
-            entry.get("meaning"), f"Severity {entry['severity']}", entry.get("action")
-        ),
+        text=_sentences(entry.get("meaning"), f"Severity {entry['severity']}", entry.get("action")),
         vendor="nvidia",
         names=tuple(filter(None, (f"xid {number}", f"Xid{number}", entry.get("symbol")))),
         tools=("dmesg",),
@@ -194,7 +194,9 @@ def _signal(entry: Entry, catalogue: Catalogue) -> Card:
         key=f"signals/{entry['id']}",
         title=entry["title"],
         text=_sentences(
-            entry.get("meaning") or f"{entry['title']} in {entry['unit']}", said, entry.get("export")
+            entry.get("meaning") or f"{entry['title']} in {entry['unit']}",
+            said,
+            entry.get("export"),
         ),
         kind="metric",
         names=(entry["id"], *names),

@@ -11,6 +11,24 @@ from engine.lookup.model import Quantity
 
 Worked = tuple[Sequence[Quantity], Sequence[str]]
 
+_BUSBW = (
+    "busbw = algbw * factor; factor = 2(n-1)/n for all_reduce, (n-1)/n for all_gather, "
+    "reduce_scatter, alltoall, gather and scatter, 1 for broadcast, reduce and sendrecv; "
+    "algbw = size / time"
+)
+_CHECKPOINT_NOTE = (
+    "2 bytes a parameter are BF16 weights alone; with the state of Adam a mixed-precision "
+    "checkpoint has 12 to 14 (16 is memory while training, gradients included)"
+)
+_CACHE_NOTE = (
+    "memory is what is left for the cache: GPU memory times gpu-memory-utilization, less weights "
+    "and activations; with tensor parallelism every rank holds its share of the heads"
+)
+_MFU_NOTE = (
+    "6 FLOPs a parameter and token count forward and backward, without attention and "
+    "recomputation; for mixture of experts give the active parameters"
+)
+
 # Bus over algorithm bandwidth for n ranks is a + b/n: NVIDIA/nccl-tests doc/PERFORMANCE.md.
 _FACTORS: Mapping[str, tuple[int, int]] = {
     "all_reduce": (2, -2),
@@ -63,11 +81,7 @@ def _checkpoint(values: Values) -> Worked:
     bandwidth = maybe(values, "bandwidth")
     if bandwidth:
         results.append(Quantity("time", size / bandwidth, "s"))
-    notes = [
-        "2 bytes a parameter are BF16 weights alone; training state with Adam in mixed precision is "
-        "about 14 to 16 bytes a parameter"
-    ]
-    return results, notes
+    return results, (_CHECKPOINT_NOTE,)
 
 
 def _ridge(values: Values) -> Worked:
@@ -97,21 +111,21 @@ def _gemm(values: Values) -> Worked:
 
 def _kv_cache(values: Values) -> Worked:
     each = _DTYPE_BYTES[str(values["dtype"])]
-    per_token = 2 * real(values, "layers") * real(values, "kv_heads") * real(values, "head_dim") * each
+    per_token = (
+        2 * real(values, "layers") * real(values, "kv_heads") * real(values, "head_dim") * each
+    )
     results = [Quantity("per token", per_token / 1024, "KiB")]
     tokens, memory = maybe(values, "tokens"), maybe(values, "memory")
     if tokens is not None:
         results.append(Quantity("per request", per_token * tokens / 1e9, "GB"))
     if memory is not None:
-        results.append(Quantity("tokens that fit", float(floor(memory * 1e9 / per_token)), "tokens"))
+        results.append(
+            Quantity("tokens that fit", float(floor(memory * 1e9 / per_token)), "tokens")
+        )
     if tokens and memory is not None:
         fit = floor(memory * 1e9 / (per_token * tokens))
         results.append(Quantity("requests that fit", float(fit), "requests"))
-    notes = [
-        "memory is what is left for the cache: GPU memory times gpu-memory-utilization, less weights "
-        "and activations; with tensor parallelism every rank holds its share of the heads"
-    ]
-    return results, notes
+    return results, (_CACHE_NOTE,)
 
 
 def _mfu(values: Values) -> Worked:
@@ -122,29 +136,46 @@ def _mfu(values: Values) -> Worked:
         Quantity("MFU", 100 * achieved / (gpus * peak), "%"),
         Quantity("achieved", achieved, "TFLOP/s"),
         Quantity("per GPU", achieved / gpus, "TFLOP/s"),
-    ), (
-        "6 FLOPs a parameter and token count forward and backward without attention and without "
-        "recomputation; for mixture of experts give the active parameters",
-    )
+    ), (_MFU_NOTE,)
 
 
-_RANKS = Input("ranks", "count", "GPUs that take part", words=("rank", "ranks", "gpus", "gpu"),
-               low=1, high=1e6, whole=True)
-_PARAMS = Input("params", "count", "parameters of the model", low=1,
-                words=("params", "parameters", "model", "weights"))
-_PEAK = Input("peak", "TFLOP/s", "dense peak of the GPU for the data type in use", low=1e-3,
-              words=("peak", "tflops"))
+_RANKS = Input(
+    "ranks",
+    "count",
+    "GPUs that take part",
+    words=("rank", "ranks", "gpus", "gpu"),
+    low=1,
+    high=1e6,
+    whole=True,
+)
+_PARAMS = Input(
+    "params",
+    "count",
+    "parameters of the model",
+    low=1,
+    words=("params", "parameters", "model", "weights"),
+)
+_PEAK = Input(
+    "peak",
+    "TFLOP/s",
+    "dense peak of the GPU for the data type in use",
+    low=1e-3,
+    words=("peak", "tflops"),
+)
 
 ALL = (
     Calculator(
         "busbw",
         "bus bandwidth of a collective",
-        "busbw = algbw * factor; factor = 2(n-1)/n for all_reduce, (n-1)/n for all_gather, "
-        "reduce_scatter, alltoall, gather and scatter, 1 for broadcast, reduce and sendrecv; "
-        "algbw = size / time",
+        _BUSBW,
         (
-            Input("algbw", "GB/s", "algorithm bandwidth", optional=True,
-                  words=("algbw", "algorithm bandwidth", "algo bw")),
+            Input(
+                "algbw",
+                "GB/s",
+                "algorithm bandwidth",
+                optional=True,
+                words=("algbw", "algorithm bandwidth", "algo bw"),
+            ),
             _RANKS,
             Input("collective", "word", "which collective", "all_reduce", choices=COLLECTIVES),
             Input("size", "bytes", "message size, in place of algbw", optional=True, low=1),
@@ -160,13 +191,29 @@ ALL = (
         "size = parameters * bytes per parameter; time = size / bandwidth",
         (
             _PARAMS,
-            Input("bytes_per_param", "count", "bytes kept for each parameter", 2.0, low=0.125,
-                  high=64, words=("bytes per parameter", "bytes per param")),
-            Input("bandwidth", "GB/s", "write bandwidth of the storage", optional=True, low=1e-6,
-                  words=("bandwidth", "write", "storage", "at")),
+            Input(
+                "bytes_per_param",
+                "count",
+                "bytes kept for each parameter",
+                2.0,
+                low=0.125,
+                high=64,
+                words=("bytes per parameter", "bytes per param"),
+            ),
+            Input(
+                "bandwidth",
+                "GB/s",
+                "write bandwidth of the storage",
+                optional=True,
+                low=1e-6,
+                words=("bandwidth", "write", "storage", "at"),
+            ),
         ),
         _checkpoint,
-        ("arithmetic", "Rajbhandari et al., ZeRO, arXiv 1910.02054, section 3.1 (16 bytes with Adam)"),
+        (
+            "arithmetic",
+            "Rajbhandari et al., ZeRO, arXiv 1910.02054, section 3.1 (16 bytes with Adam)",
+        ),
         ("checkpoint", "ckpt"),
     ),
     Calculator(
@@ -175,10 +222,20 @@ ALL = (
         "ridge = peak / bandwidth; attainable = min(peak, intensity * bandwidth)",
         (
             _PEAK,
-            Input("bandwidth", "GB/s", "memory bandwidth of the GPU", low=1e-3,
-                  words=("bandwidth", "hbm", "memory bandwidth")),
-            Input("intensity", "FLOP/byte", "arithmetic intensity of the kernel", optional=True,
-                  words=("intensity", "arithmetic intensity")),
+            Input(
+                "bandwidth",
+                "GB/s",
+                "memory bandwidth of the GPU",
+                low=1e-3,
+                words=("bandwidth", "hbm", "memory bandwidth"),
+            ),
+            Input(
+                "intensity",
+                "FLOP/byte",
+                "arithmetic intensity of the kernel",
+                optional=True,
+                words=("intensity", "arithmetic intensity"),
+            ),
         ),
         _ridge,
         ("Williams, Waterman and Patterson, Roofline, CACM 52(4), 2009",),
@@ -203,17 +260,47 @@ ALL = (
         "size of the KV cache, and how many requests fit",
         "bytes per token = 2 * layers * kv_heads * head_dim * bytes of the data type",
         (
-            Input("layers", "count", "layers of the model", low=1, whole=True,
-                  words=("layer", "layers")),
-            Input("kv_heads", "count", "key-value heads of a layer", low=1, whole=True,
-                  words=("kv heads", "kv head", "key value heads", "heads")),
-            Input("head_dim", "count", "size of a head", 128.0, low=1, whole=True,
-                  words=("head dim", "head size", "head dimension", "dim")),
+            Input(
+                "layers",
+                "count",
+                "layers of the model",
+                low=1,
+                whole=True,
+                words=("layer", "layers"),
+            ),
+            Input(
+                "kv_heads",
+                "count",
+                "key-value heads of a layer",
+                low=1,
+                whole=True,
+                words=("kv heads", "kv head", "key value heads", "heads"),
+            ),
+            Input(
+                "head_dim",
+                "count",
+                "size of a head",
+                128.0,
+                low=1,
+                whole=True,
+                words=("head dim", "head size", "head dimension", "dim"),
+            ),
             Input("dtype", "word", "data type of the cache", "bf16", choices=DTYPES),
-            Input("tokens", "count", "tokens of a request, prompt and answer", optional=True, low=1,
-                  words=("token", "tokens", "context", "context length")),
-            Input("memory", "GB", "GPU memory left for the cache", optional=True,
-                  words=("memory", "gpu memory", "cache")),
+            Input(
+                "tokens",
+                "count",
+                "tokens of a request, prompt and answer",
+                optional=True,
+                low=1,
+                words=("token", "tokens", "context", "context length"),
+            ),
+            Input(
+                "memory",
+                "GB",
+                "GPU memory left for the cache",
+                optional=True,
+                words=("memory", "gpu memory", "cache"),
+            ),
         ),
         _kv_cache,
         ("Kwon et al., PagedAttention, arXiv 2309.06180", "arithmetic over the model's shape"),
@@ -225,14 +312,21 @@ ALL = (
         "MFU = 6 * parameters * tokens per second / (GPUs * peak)",
         (
             _PARAMS,
-            Input("tokens_per_s", "tokens/s", "tokens a second of the whole job", low=1e-6,
-                  words=("tokens per second", "tokens/s", "tok/s", "throughput")),
+            Input(
+                "tokens_per_s",
+                "tokens/s",
+                "tokens a second of the whole job",
+                low=1e-6,
+                words=("tokens per second", "tokens/s", "tok/s", "throughput"),
+            ),
             Input("gpus", "count", "GPUs of the job", low=1, whole=True, words=("gpus", "gpu")),
             _PEAK,
         ),
         _mfu,
-        ("Chowdhery et al., PaLM, arXiv 2204.02311, appendix B",
-         "Kaplan et al., arXiv 2001.08361 (6 FLOPs a parameter and token)"),
+        (
+            "Chowdhery et al., PaLM, arXiv 2204.02311, appendix B",
+            "Kaplan et al., arXiv 2001.08361 (6 FLOPs a parameter and token)",
+        ),
         ("mfu", "model flops utilisation", "model flops utilization"),
     ),
 )

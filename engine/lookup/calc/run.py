@@ -79,7 +79,9 @@ def _work(calculator: Calculator, given: Mapping[str, str], catalogue: Catalogue
         if value is not None:
             values[one.name] = value
         elif not one.optional:
-            raise UsageError(f"{calculator.id} needs {one.name} ({one.about})", hint=_usage(calculator))
+            raise UsageError(
+                f"{calculator.id} needs {one.name} ({one.about})", hint=_usage(calculator)
+            )
     results, notes = calculator.work(values)
     told = (f"peak (BF16, dense) and bandwidth of the {model.title}",) if model else ()
     return Calculation(
@@ -121,7 +123,9 @@ def _value(one: Input, text: str | None, model: GpuModel | None) -> float | str 
 def _model(name: str, catalogue: Catalogue) -> GpuModel:
     found = next((m for m in catalogue.models if m.id == name), None) or catalogue.model_for(name)
     # "h100" is the usual one of its models: the first in the table whose id begins so.
-    found = found or next((m for m in catalogue.models if m.id.startswith(f"{name.lower()}_")), None)
+    found = found or next(
+        (m for m in catalogue.models if m.id.startswith(f"{name.lower()}_")), None
+    )
     if found is None:
         hint = did_you_mean(name, (m.id for m in catalogue.models))
         raise UsageError(f"no GPU model {name[:40]!r}", hint=hint or "gpuwhy kb list gpu_models")
@@ -129,8 +133,10 @@ def _model(name: str, catalogue: Catalogue) -> GpuModel:
 
 
 def _usage(calculator: Calculator) -> str:
-    shown = (f"[{one.name}=…]" if one.optional or one.default is not None else f"{one.name}=…"
-             for one in calculator.inputs)
+    shown = (
+        f"[{one.name}=…]" if one.optional or one.default is not None else f"{one.name}=…"
+        for one in calculator.inputs
+    )
     return f"gpuwhy calc {calculator.id} {' '.join(shown)}"
 
 
@@ -186,7 +192,9 @@ def _meant(
     beside = [
         one for one in free if any(re.search(rf"\b{re.escape(w)}$", before) for w in _names(one))
     ]
-    behind = [one for one in free if any(re.match(rf"{re.escape(w)}\b", after) for w in _names(one))]
+    behind = [
+        one for one in free if any(re.match(rf"{re.escape(w)}\b", after) for w in _names(one))
+    ]
     for one in (*beside, *behind) if assigned else (*behind, *beside):
         if _fits(one, match):
             return one

@@ -34,7 +34,9 @@ def read_number(text: str, unit: str, name: str) -> float:
     """
     found = _NUMBER.fullmatch(text[: _LONGEST + 1])
     if not found or len(text) > _LONGEST:
-        raise UsageError(f"{name}={text[:_LONGEST]!r} is no number", hint=f"write it as in {name}=8")
+        raise UsageError(
+            f"{name}={text[:_LONGEST]!r} is no number", hint=f"write it as in {name}=8"
+        )
     value, said = float(found[1].replace(",", "").replace("_", "")), found[2]
     scale = 1.0 if not said else _scale(said, unit)
     if scale is None:
@@ -56,7 +58,9 @@ def _scale(said: str, unit: str) -> float | None:
         size = _size(said, per_second=True)
         return None if size is None else size / 1e9
     if unit == "TFLOP/s":
-        found = re.fullmatch(r"([kKMGTPE]?)(?:FLOPS|FLOP/s|FLOPs|flops|flop/s|flops/s|FLOPs/s)", said)
+        found = re.fullmatch(
+            r"([kKMGTPE]?)(?:FLOPS|FLOP/s|FLOPs|flops|flop/s|flops/s|FLOPs/s)", said
+        )
         return _DECIMAL[found[1]] / 1e12 if found else None
     if unit == "FLOP/byte":
         return 1.0 if said.casefold() in {"flop/byte", "flops/byte", "flop/b", "flops/b"} else None

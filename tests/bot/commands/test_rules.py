@@ -42,6 +42,16 @@ def test_a_symptom_is_shown_with_its_condition_and_users(catalogue):
     assert "threshold:" in text
 
 
+def test_a_symptom_is_shown_with_its_limits_and_what_it_rests_on(catalogue):
+    answer = rules.show("clocks_setting_active", catalogue)
+    text = plain.render(answer)
+    assert "50 % (site default: half of the samples; knowledge/thresholds.yaml)" in text
+    assert "throttle_reasons/clocks_setting" in text
+    assert answer.data["basis"] == ["throttle_reasons/clocks_setting"]
+    (limit,) = answer.data["limits"]
+    assert (limit["id"], limit["value"], limit["unit"]) == ("clocks_setting_share", 0.5, "ratio")
+
+
 def test_every_rule_can_be_shown(catalogue):
     for name in (*catalogue.causes, *catalogue.symptoms):
         assert json.render(rules.show(name, catalogue))

@@ -108,13 +108,16 @@ def test_a_sentence_takes_few_milliseconds():
 
 
 def test_no_chatter_in_the_knowledge_is_taken_for_an_order(catalogue):
-    """Sentences of the knowledge speak of GPUs all the time and never order a capture."""
+    """Sentences of the knowledge speak of GPUs all the time and never order anything.
+
+    Titles are left out: some name a need as a user would ("are the GPUs of the fleet healthy").
+    """
     sentences = [
         str(value)
         for table in catalogue.entries.values()
         for entry in table.values()
-        for value in entry.values()
-        if isinstance(value, str) and " " in value
+        for key, value in entry.items()
+        if isinstance(value, str) and " " in value and key != "title"
     ]
     assert len(sentences) > 500
     found = [understand(sentence) for sentence in sentences]

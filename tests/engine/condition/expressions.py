@@ -67,7 +67,7 @@ class Maker:
         if pick < 0.43:
             return f'share(throttle_reasons, "{rng.choice(list(BITS))}", "{self.window()}")'
         if pick < 0.58:
-            factor = rng.choice(["0.8", "3", "1e-3", "(-2)"])
+            factor = rng.choice(["0.8", "3", "1e-3", "(-2)", "limit.slow", "(-limit.ahead)"])
             return rng.choice(
                 [f"{factor} * {self.number(inner)}", f"({self.number(inner)}) / {factor}"]
             )
@@ -75,7 +75,7 @@ class Maker:
             op = rng.choice("+-*/")
             return f"({self.number(inner)}) {op} ({self.number(inner)})"
         if pick < 0.78:
-            last = rng.choice([f"gpu.{rng.choice(ATTRS)}", "87.5", self.reading()])
+            last = rng.choice([f"gpu.{rng.choice(ATTRS)}", "87.5", "limit.hot", self.reading()])
             return f"coalesce({self.number(0)}, {last})"
         if pick < 0.82:
             return f"abs({self.number(inner)})"

@@ -19,6 +19,9 @@ GOOD = [
     "abs(-5) * gpu_temp > 2 * 3 / 4",
     "0x50 < gpu_temp",
     "last(gpu_temp) > 1_0",
+    'avg(sm_active, "5m") >= limit.busy',
+    "gpu_temp >= coalesce(gpu_max_op_temp, limit.hot) - limit.margin",
+    'rate(pcie_replay, "5m") > limit.replays / 60',
 ]
 
 
@@ -33,6 +36,16 @@ def test_good_conditions_compile(text):
 BAD = [
     ("sm_clok > 5", "sm_clok", "unknown signal 'sm_clok'; did you mean 'sm_clock'?"),
     ("gpu_util > 5 and gpu.tdp > 3", "tdp ", "unknown GPU attribute 'tdp'; did you mean 'tdp_w'?"),
+    ("gpu_temp > limit.hott", "hott", "unknown limit 'hott'; did you mean 'hot'?"),
+    ("gpu_util > limit.busy", "limit.busy", "limit.busy is in ratio, what it is compared with in percent"),
+    ("limit.hot < sm_active", "limit.hot", "limit.hot is in celsius, what it is compared with in ratio"),
+    ("limit.busy < limit.slow", "limit.busy", "compares constants only"),
+    ("limit > 5", "limit", "unknown signal 'limit'"),
+    ("gpu_util / (limit.hot - limit.hot) > 2", "limit.hot - limit", "division by zero"),
+    ('quantile(limit.busy, gpu_temp, "5m") > 5', "limit.busy", "a quantile is a number from 0 to 1"),
+    ("coalesce(limit.hot, gpu_temp) > 5", "limit.hot", "a constant is always known"),
+    ("siblings.max(limit.hot) > 5", "limit.hot", "all siblings share a constant"),
+    ('past(limit.hot, "1h") > 5', "limit.hot", "only readings have a past"),
     ('avrg(gpu_util, "5m") > 5', "avrg", "unknown function 'avrg'; did you mean 'avg'?"),
     ("siblings.medain(gpu_util) > 5", "medain", "did you mean 'siblings.median'?"),
     ('has(throttle_reasons, "hw_slowdwn")', '"hw_slowdwn"', "did you mean 'hw_slowdown'?"),
@@ -149,7 +162,7 @@ def test_any_text_compiles_or_is_refused_in_one_line(text):
     assert re.fullmatch(r"(rules/symptoms/power/x.yaml:\d+:\d+: [^\n]+)?", refusal)
 
 
-WORDS = ["gpu_util", "gpu_temp", "gpu.tdp_w", "avg(", "has(", "siblings.max(", "past(", "changed_to(xid, ",
+WORDS = ["gpu_util", "gpu_temp", "gpu.tdp_w", "limit.hot", "limit.busy", "avg(", "has(", "siblings.max(", "past(", "changed_to(xid, ",
          '"5m"', '"hw_slowdown"', "{79}", "(", ")", ",", "and", "or", "not", ">", "==", "+", "*", "5", "0"]  # fmt: skip
 
 
@@ -170,6 +183,8 @@ def test_what_a_condition_reads():
     )
     assert condition.signals == {"gpu_temp", "power_usage", "xid"}
     assert condition.attrs == {"tdp_w"}
+    assert condition.limits == frozenset()
+    assert compiled("gpu_temp > limit.hot - 2 * abs(-limit.margin)").limits == {"hot", "margin"}
     assert condition.uses_siblings
     assert condition.sibling_signals == {"power_usage"}
     assert condition.max_window_s == 3600 + 600

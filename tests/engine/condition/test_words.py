@@ -12,6 +12,13 @@ SENTENCES = [
     ('avg(sm_active, "5m") < 0.5', "average SM activity over 5 minutes is below 50 %"),
     ('max(gpu_temp, "5m") >= gpu.max_op_temp_c', "highest GPU temperature over 5 minutes is at least the GPU model's max op temp"),
     ("80 < gpu_temp", "GPU temperature is above 80 °C"),
+    ('avg(sm_active, "5m") >= limit.busy', "average SM activity over 5 minutes is at least 50 %"),
+    ("limit.hot <= gpu_temp", "GPU temperature is at least 85 °C"),
+    ("sm_clock < limit.slow * max_sm_clock", "SM clock is below 80 % of maximum SM clock"),
+    ("sm_clock > limit.ahead * max_sm_clock", "SM clock is above 1.25 times maximum SM clock"),
+    ('rate(pcie_replay, "5m") > limit.replays / 60', "rate of PCIe replays over 5 minutes is above 0.133/s"),
+    ("gpu_temp >= coalesce(gpu_max_op_temp, limit.hot) - limit.margin",
+     "GPU temperature is at least (maximum operating temperature, or else 85 °C) minus 2 °C"),
     ("not gpu_temp > 80", "GPU temperature is at most 80 °C"),
     ("sm_clock < 0.8 * siblings.median(sm_clock)", "SM clock is below 80 % of the median of SM clock among the host's GPUs"),
     ('rate(power_violation, "5m") / 1e9 > 0.1', "rate of time capped by power over 5 minutes is above 10 %"),
@@ -39,7 +46,7 @@ def test_sentence(text, sentence):
     [
         (88.0, "celsius", "88 °C"), (510.4, "MHz", "510 MHz"), (0.21, "ratio", "21 %"), (21.0, "percent", "21 %"),
         (12.43e9, "B/s", "12.4 GB/s"), (136.0, "bitmask", "0x88"), (3e-12, "ratio", "3e-12"), (0.0, "ratio", "0 %"),
-        (7.0, "count", "7"), (2.5, "count/s", "2.5/s"), (1.2e8, "ns/s", "12 % of the time"), (3e9, "ns", "3 s"),
+        (7.0, "count", "7"), (2.5, "count/s", "2.5/s"), (1.2e8, "ns/s", "12 % of the time"), (3e9, "ns", "3 s"), (8.0, "count/min", "8/min"),
         (412.0, "J/s", "412 W"), (float("nan"), "W", "unknown"), (0.07, "ratio", "7 %"), (1755.0, "MHz", "1755 MHz"),
     ],
 )  # fmt: skip
@@ -79,6 +86,16 @@ def test_a_comparison_shows_the_number_and_where_the_threshold_came_from():
     assert (term.window_s, term.truth) == (300.0, Truth.TRUE)
     assert term.expression.startswith("max(gpu_temp")
     assert missing == frozenset()
+
+
+def test_a_comparison_names_the_limits_that_took_part():
+    text = "gpu_temp >= coalesce(gpu_max_op_temp, limit.hot) - limit.margin"
+    (term,), _ = explained(text, {"gpu_temp": constant(84)})
+    assert (term.limits, term.threshold) == (("hot", "margin"), 83.0)
+    (term,), _ = explained(text, {"gpu_temp": constant(84), "gpu_max_op_temp": constant(85)})
+    assert (term.limits, term.threshold) == (("margin",), 83.0)
+    (term,), _ = explained("gpu_temp >= 80", {"gpu_temp": constant(84)})
+    assert term.limits == ()
 
 
 def test_a_mask_is_shown_whole():

@@ -53,6 +53,11 @@ BITS = {
     "sw_thermal": 32, "hw_thermal": 64, "hw_power_brake": 128,
 }  # fmt: skip
 
+LIMITS = {
+    "busy": (0.5, "ratio"), "slow": (0.8, "ratio"), "ahead": (1.25, "ratio"), "hot": (85.0, "celsius"),
+    "margin": (2.0, "celsius"), "replays": (8.0, "count/min"),
+}  # fmt: skip
+
 
 def catalogue() -> Catalogue:
     """Return a catalogue with a dozen signals and two GPU models."""
@@ -62,6 +67,8 @@ def catalogue() -> Catalogue:
             "throttle_reasons": {k: {"id": k, "bit": v, "title": k} for k, v in BITS.items()},
             "xid": {str(n): {"id": n, "taxonomy": cause} for n, cause in
                     ((79, "gpu_off_bus"), (119, "gsp_timeout"), (48, "ecc"), (63, "ecc"))},
+            "thresholds": {k: {"id": k, "title": k, "value": value, "unit": unit, "source": ["site default: ours"],
+                               "site_default": True} for k, (value, unit) in LIMITS.items()},
         },
         taxonomy={
             name: CauseInfo(name, Class.FAULT, "gpu", name, name)
