@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from bot.answer import Answer
-from bot.commands import ask, calc, decode, kb, read, rules, sweep, why
+from bot.commands import ask, calc, decode, export, kb, read, rules, sweep, why
 from bot.commands import help as help_
 from bot.commands.arguments import Arguments
 from bot.enginethread import EngineThread
@@ -75,6 +75,7 @@ class Backend:
             "ask": self._ask,
             "calc": self._calc,
             "kb": self._kb,
+            "export": self._export,
             "read": self._read,
             "rules": self._rules,
             "help": self._help,
@@ -198,6 +199,14 @@ class Backend:
         if action not in run:
             raise UsageError(f"kb cannot {action!r}", hint=f"use one of {', '.join(run)}")
         return await self._apart(run[action])
+
+    async def _export(self, args: Arguments) -> Answer:
+        what, runbooks = args.text("format"), args.text("runbooks", "")
+        args.done()
+        catalogue = self._ready.catalogue
+        return await self._apart(
+            lambda: export.run(what, catalogue=catalogue, runbooks=runbooks)
+        )
 
     async def _read(self, args: Arguments) -> Answer:
         inputs = args.inputs()

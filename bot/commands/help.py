@@ -46,6 +46,11 @@ TOPICS = (
     ),
     Topic("kb", "list, show or search the knowledge base", ("kb show xid/79",)),
     Topic(
+        "export",
+        "make rules for Prometheus, a Grafana dashboard or Alertmanager routes",
+        ("export prometheus",),
+    ),
+    Topic(
         "read",
         "say what a pasted kernel log, nvidia-smi output or exporter text shows",
         ("read NVRM: Xid (PCI:0000:1a:00): 79, GPU has fallen off the bus.",),

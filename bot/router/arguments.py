@@ -24,6 +24,7 @@ COMMANDS = (
     "read",
     "calc",
     "kb",
+    "export",
     "capture",
     "rules",
     "help",
@@ -170,6 +171,13 @@ def _kb(words: Words) -> dict[str, Json]:
     return {"action": action.lower(), **({"text": " ".join(rest)} if rest else {})}
 
 
+def _export(words: Words) -> dict[str, Json]:
+    if len(words.values) != 1:
+        raise UsageError("export needs one format", hint="for example: export prometheus")
+    base = words.options.get("runbooks")
+    return {"format": words.values[0].lower(), **({"runbooks": base} if base else {})}
+
+
 def _help(words: Words) -> dict[str, Json]:
     if not words.values:
         return {}
@@ -200,6 +208,7 @@ PARSERS: dict[str, tuple[tuple[str, ...], Parser]] = {
     "ask": (("after",), _ask),
     "calc": ((), _calc),
     "kb": ((), _kb),
+    "export": (("runbooks",), _export),
     "capture": ((), _capture),
     "rules": ((), _rules),
     "help": ((), _help),

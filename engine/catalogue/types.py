@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from engine.catalogue.nearest import fold
 from engine.errors import Problem
 from engine.model import Class, Confidence, Severity
 
@@ -248,6 +249,22 @@ class Catalogue:
             for spelling in signal.spellings:
                 found.setdefault(spelling.name, []).append((signal, spelling))
         return {name: tuple(pairs) for name, pairs in found.items()}
+
+    @cached_property
+    def lookup_names(self) -> dict[str, tuple[tuple[str, str, Mapping[str, Any]], ...]]:
+        """Folded name to every lookup entry that goes by it: concern, name as written, entry.
+
+        The entries of one concern have one shape, so the first tells whether it has names.
+        """
+        found: dict[str, list[tuple[str, str, Mapping[str, Any]]]] = {}
+        for concern, entries in self.entries.items():
+            first = next(iter(entries.values()), {})
+            if "kind" in first and "text" in first:
+                for entry in entries.values():
+                    names = {fold(name): name for name in (*entry.get("names", ()), entry["title"])}
+                    for folded, name in names.items():
+                        found.setdefault(folded, []).append((concern, name, entry))
+        return {name: tuple(entries) for name, entries in found.items()}
 
     @cached_property
     def bits(self) -> dict[str, dict[str, int]]:

@@ -20,35 +20,32 @@ _MENTIONING = frozenset(
 _TOLD = ("versions", "vendor", "caution", "instead", "facts", "see", "status")
 
 
-def lookups(catalogue: Catalogue) -> Iterator[tuple[str, Entry]]:
-    """Yield every entry that goes by names, with its concern."""
-    for concern, entries in catalogue.entries.items():
-        for entry in entries.values():
-            if "kind" not in entry or "text" not in entry:
-                break  # the entries of one concern have one shape
-            yield concern, entry
-
-
 def by_lookup_name(text: str, catalogue: Catalogue, kind: str | None = None) -> list[Candidate]:
     """Return every lookup entry that goes by a name, its own kind of candidate each."""
     wanted = fold(text)
-    base = _base(wanted)
-    exact: list[Candidate] = []
-    parts: list[Candidate] = []
-    for concern, entry in lookups(catalogue):
-        entry_kind = kind_of(concern, entry)
-        if kind not in {None, entry_kind}:
-            continue
-        names = {fold(name): name for name in (*entry.get("names", ()), entry["title"])}
-        if wanted in names:
-            exact.append(_candidate(concern, entry, entry_kind, names[wanted]))
-        elif base and entry_kind == "metric":
-            name = next((names[n] for n in names if n == base or _base(n) == base), None)
-            if name:
-                parts.append(_candidate(concern, entry, entry_kind, name))
-    found = exact or parts
+    found = _called(wanted, catalogue, kind)
+    if not found and (base := _base(wanted)):
+        forms = (base, *(f"{base}{suffix}" for suffix in _SUFFIXES))
+        found = [one for form in forms for one in _called(form, catalogue, kind)]
+        found = [one for one in found if one.kind == "metric"]
     defining = [one for one in found if one.kind not in _MENTIONING]
     return defining or found
+
+
+def lookup_names(catalogue: Catalogue, kind: str | None) -> Iterator[str]:
+    """Yield every name of a lookup entry of a kind, or of any."""
+    for entries in catalogue.lookup_names.values():
+        for concern, name, entry in entries:
+            if kind in {None, kind_of(concern, entry)} and name != entry["title"]:
+                yield name
+
+
+def _called(name: str, catalogue: Catalogue, kind: str | None) -> list[Candidate]:
+    return [
+        _candidate(concern, entry, kind_of(concern, entry), written)
+        for concern, written, entry in catalogue.lookup_names.get(name, ())
+        if kind in {None, kind_of(concern, entry)}
+    ]
 
 
 def kind_of(concern: str, entry: Entry) -> str:

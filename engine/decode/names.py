@@ -9,7 +9,7 @@ from engine.catalogue.nearest import fold, nearest
 from engine.catalogue.types import Catalogue, Signal, Spelling
 from engine.decode.codes import with_context
 from engine.decode.entries import Entry, candidate, errata_of, sources_of
-from engine.decode.lookups import by_lookup_name, kind_of, lookups
+from engine.decode.lookups import by_lookup_name, lookup_names
 from engine.decode.numbers import MASK_TABLE
 from engine.model import Candidate, Item
 
@@ -103,9 +103,7 @@ def _all_names(catalogue: Catalogue, kind: str | None) -> Iterator[str]:
     if kind in {None, "metric"}:
         yield from catalogue.signals
         yield from catalogue.spellings
-    for concern, entry in lookups(catalogue):
-        if kind in {None, kind_of(concern, entry)}:
-            yield from entry.get("names", ())
+    yield from lookup_names(catalogue, kind)
 
 
 def _metric(text: str, catalogue: Catalogue) -> list[Candidate]:

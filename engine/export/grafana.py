@@ -212,7 +212,7 @@ def _clocks(names: Mapping[str, str], catalogue: Catalogue) -> Row:
     return Row(
         "Clocks and what holds them down",
         (
-            _lines(names, "SM clock", "sm_clock", "MHz_PLACEHOLDER"),
+            _lines(names, "SM clock", "sm_clock", "rotmhz"),
             Panel(
                 "SM clock of its maximum",
                 (Query(f"{names['sm_clock']}{_ONE} / {names['max_sm_clock']}{_ONE}", _LEGEND),),
@@ -220,7 +220,7 @@ def _clocks(names: Mapping[str, str], catalogue: Catalogue) -> Row:
                 text="Idle GPUs rest at a low clock: look at busy ones.",
                 low=0, high=1,
             ),
-            _lines(names, "Memory clock", "mem_clock", "MHz_PLACEHOLDER"),
+            _lines(names, "Memory clock", "mem_clock", "rotmhz"),
             Panel(
                 "Clock event (throttle) reasons",
                 bits,

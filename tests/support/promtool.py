@@ -179,3 +179,18 @@ def run(folder: Path, rules: str, tests: Sequence[Mapping[str, Any]], step: str 
         check=False,
     )
     return "" if done.returncode == 0 else done.stdout + done.stderr
+
+
+def recorded_series(openmetrics: str, start: float, step_s: float = STEP_S) -> list[dict[str, str]]:
+    """Return the series of an OpenMetrics text as promtool's input; a gap is marked stale."""
+    slots: dict[str, dict[int, str]] = {}
+    for line in openmetrics.splitlines():
+        if line and not line.startswith("#"):
+            name, value, stamp = line.rsplit(" ", 2)
+            slots.setdefault(name, {})[round((float(stamp) - start) / step_s)] = value
+    last = max(k for found in slots.values() for k in found)
+    out = []
+    for name, found in slots.items():
+        values = [found.get(k) or ("stale" if k - 1 in found else "_") for k in range(last + 1)]
+        out.append({"series": name, "values": " ".join(values)})
+    return out

@@ -20,6 +20,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "capture": ("capture", "Plan and run a profile of a program on a GPU."),
     "rules": ("rules", "List, show, test and lint the rules."),
     "kb": ("kb", "List, show, search and lint the knowledge base."),
+    "export": ("export", "Write rules for Prometheus, a Grafana dashboard, Alertmanager routes."),
     "serve": ("serve", "Run the Slack bot and the HTTP API."),
     "demo": ("demo", "Run everything on a simulated fleet; nothing to configure."),
     "schema": ("schema", "Print the JSON Schema of an answer."),

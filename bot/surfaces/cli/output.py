@@ -32,7 +32,7 @@ def show(
         color: ``auto`` (a terminal gets colours), ``always`` or ``never``.
         fail_on: the level from which the status is 1.
     """
-    _write(_rendered(answer, as_json, color))
+    write(_rendered(answer, as_json, color))
     for error in answer.errors:
         _complain(error)
     if answer.errors:
@@ -45,7 +45,7 @@ def report(error: GpuwhyError, *, as_json: bool) -> None:
     if as_json:
         from bot.render import json  # noqa: PLC0415 - only what is needed is loaded
 
-        _write(json.render_error(error))
+        write(json.render_error(error))
     _complain(error)
 
 
@@ -64,7 +64,13 @@ def _rendered(answer: Answer, as_json: bool, color: str) -> str:
     return styled.render(answer, width=width, colour=colour)
 
 
-def _write(text: str) -> None:
+def write(text: str) -> None:
+    """Print text as it is.
+
+    Raises:
+        OutputClosedError: nobody reads any more.
+        GpuwhyError: it cannot be written.
+    """
     if isinstance(sys.stdout, TextIOWrapper):
         # A locale that lacks a character must not lose the answer.
         sys.stdout.reconfigure(errors="backslashreplace")
