@@ -113,6 +113,10 @@ def _structured(card: Card, values: Mapping[str, str] | None) -> Iterator[Block]
     if flags := card.get("flags"):
         yield Heading(line("Flags"), 2)
         yield bullets(line(code(flag["flag"]), f": {_flag(flag)}") for flag in flags)
+    if card.get("value") is not None:
+        origin = " (site default)" if card.get("site_default") else ""
+        said = f"{_plain(card.get('value'))} {card.get('unit') or ''}".rstrip()
+        yield Fields((("limit", line(f"{said}{origin}")),))
     if numbers := card.get("values"):
         yield Heading(line("Values"), 2)
         yield bullets(line(_value(value)) for value in numbers)

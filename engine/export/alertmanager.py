@@ -12,13 +12,14 @@ from typing import Any
 from engine.catalogue.types import Catalogue
 from engine.export.alerts import PRODUCT, cause_alerts
 from engine.export.codes import INTERVAL_S
-from engine.export.names import ENTITY, NODE
+from engine.export.names import NODE
 from engine.export.verdicts import verdict_rules
 from engine.export.yamltext import comment, dump
 from engine.model import Class
 
 SECRET = "/etc/alertmanager/secrets/gpuwhy-slack-url"  # noqa: S105 - a path, not a secret
 
+_SAME_GPU = (*NODE, "UUID")
 _TITLE = '{{ .CommonAnnotations.summary }}{{ if gt (len .Alerts) 1 }} (+{{ len .Alerts }}){{ end }}'
 _TEXT = (
     '{{ range .Alerts }}{{ .Annotations.summary }}\n{{ .Annotations.description }}\n'
@@ -97,29 +98,30 @@ def _inhibitions(catalogue: Catalogue) -> list[dict[str, Any]]:
     """
     alerts = cause_alerts(catalogue, verdict_rules(catalogue, INTERVAL_S), "")
     alerting = {alert.id for alert in alerts}
-    found: list[dict[str, Any]] = [
-        {
-            "source_matchers": [f'product="{PRODUCT}"', 'origin="rules"'],
-            "target_matchers": [f'product="{PRODUCT}"', 'origin="reference"'],
-            "equal": ["cause", "host", "UUID"],
-        }
+    found = [
+        _inhibition(['origin="rules"', f'scope="{scope}"'], ['origin="reference"'], ["cause", *same])
+        for scope, same in (("gpu", _SAME_GPU), ("node", NODE))
     ]
     for cause in sorted(alerting):
         rule = catalogue.causes[cause]
         effects = sorted(alerting.intersection(rule.effects))
         same_gpu = [e for e in effects if {rule.scope, catalogue.causes[e].scope} == {"gpu"}]
         same_host = [e for e in effects if e not in same_gpu]
-        for silenced, equal in ((same_gpu, [*NODE, ENTITY[3]]), (same_host, [*NODE])):
+        for silenced, equal in ((same_gpu, _SAME_GPU), (same_host, NODE)):
             if silenced:
-                found.append(_inhibition(cause, silenced, equal))
+                target = f'cause=~"{"|".join(silenced)}"'
+                found.append(_inhibition([f'cause="{cause}"'], [target], equal))
     return found
 
 
-def _inhibition(cause: str, effects: Iterable[str], equal: list[str]) -> dict[str, Any]:
+def _inhibition(
+    source: Iterable[str], target: Iterable[str], equal: Iterable[str]
+) -> dict[str, Any]:
+    ours = f'product="{PRODUCT}"'
     return {
-        "source_matchers": [f'product="{PRODUCT}"', f'cause="{cause}"'],
-        "target_matchers": [f'product="{PRODUCT}"', f'cause=~"{"|".join(effects)}"'],
-        "equal": equal,
+        "source_matchers": [ours, *source],
+        "target_matchers": [ours, *target],
+        "equal": list(equal),
     }
 
 

@@ -111,6 +111,7 @@ def _of_cause(rule: CauseRule, catalogue: Catalogue, runbooks: str) -> Alert:
             "class": str(rule.class_),
             "product": PRODUCT,
             "origin": "rules",
+            "scope": rule.scope,
             "cause": rule.id,
         },
         annotations={

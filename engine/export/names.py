@@ -1,8 +1,8 @@
 """Names of recorded series, and the labels that they carry.
 
 A recorded series is called ``gpuwhy:SIGNAL:UNIT``. Whatever an exporter calls them, its labels
-become ``cluster``, ``host``, ``gpu``, ``UUID`` and ``modelName``; all others (pod, ``err_code``, MIG
-instance, driver version) are merged, the largest value counts.
+become ``cluster``, ``host``, ``gpu``, ``UUID`` and ``modelName``; what differs in others only (pod,
+``err_code``, MIG instance, driver version) is merged, and the largest value counts.
 """
 
 from __future__ import annotations

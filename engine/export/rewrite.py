@@ -77,9 +77,9 @@ class Rewriter:
             tree: the condition, every ``not`` at the leaves.
             name: what new series may be called after.
         """
-        for signal in signals_of(tree):
-            if self._catalogue.signals[signal].scope == "node":
-                self._record(self._name(signal), spread(recorded_name(self._catalogue.signals[signal])))
+        for signal in (self._catalogue.signals[s] for s in signals_of(tree)):
+            if signal.scope == "node":
+                self._record(self._name(signal.id), spread(recorded_name(signal)))
         return self._query(self._truth(tree, name))
 
     def _query(self, tree: Truthy) -> Pushdown:

@@ -120,6 +120,9 @@ def _structured(found: Card) -> Iterator[str]:
             for flag in raw["flags"]
         ]
         yield _rows(tuple(key.replace("_", " ") for key in keys), rows)
+    if raw.get("value") is not None:
+        origin = " (site default)" if raw.get("site_default") else ""
+        yield f"**Limit:** {_word(raw['value'])} {raw.get('unit', '')}".rstrip() + origin
     if raw.get("values"):
         rows = [
             (v["name"], f"{_word(v['value'])} {v.get('unit') or ''}".strip(), v.get("note") or "")

@@ -32,7 +32,13 @@ FOREIGN = 0.75
 MENTIONED = 0.9
 MISSING = 0.5
 # Entries of these say less than one that was written for the question.
-PRIORS: Mapping[str, float] = {"references": 0.85, "taxonomy": 0.85, "signals": 0.9, "sxid": 0.9}
+PRIORS: Mapping[str, float] = {
+    "references": 0.85,
+    "signals": 0.9,
+    "sxid": 0.9,
+    "taxonomy": 0.85,
+    "thresholds": 0.85,
+}
 
 
 class Scale:
