@@ -113,12 +113,10 @@ def test_every_query_of_every_panel_finds_something(title: str, query: str, prom
     assert ask(prometheus, chosen), title
 
 
-def test_the_rules_are_healthy_and_quick(prometheus: str):
+def test_no_rule_fails(prometheus: str):
     groups = requests.get(f"{prometheus}/api/v1/rules", timeout=10).json()["data"]["groups"]
     rules = [rule for group in groups for rule in group["rules"]]
     assert [r["name"] for r in rules if r["health"] == "err"] == []
-    for r in sorted(rules,key=lambda r:-r["evaluationTime"])[:25]: print(r["name"], r.get("labels"), round(r["evaluationTime"]*1e3,2))
-    print([(g["name"], g["evaluationTime"]) for g in groups])
 
 
 def test_both_naming_styles_arrive_under_one_name(prometheus: str):

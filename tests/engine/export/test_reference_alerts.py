@@ -66,6 +66,8 @@ CASES: list[tuple[str, list[tuple[str, str]], str, list[str]]] = [
     ("a new double-bit error", [*SEEN, (d("DEV_ECC_DBE_VOL_TOTAL"), "0x78 1x120")], "42m",
      ["gpu_uncorrectable_ecc"]),
     ("double-bit errors of old", [*SEEN, (d("DEV_ECC_DBE_VOL_TOTAL"), "3x200")], "42m", []),
+    ("a burst of corrected errors", [*SEEN, (d("DEV_ECC_SBE_VOL_TOTAL"), "0x60 5000x140")], "45m",
+     ["gpu_corrected_ecc"]),
     ("work on few SMs",
      [*SEEN, (d("PROF_SM_ACTIVE"), "0.2x200"), (d("DEV_FB_USED"), "40000x200")], "60m",
      ["gpu_sm_underutilized"]),
