@@ -28,7 +28,7 @@ Boost = Callable[[Card], float]
 
 CANDIDATES = 40
 PHRASES = 3
-_SHORTEST_CORRECTED = 4
+_SHORTEST_CORRECTED = 5
 _LONG_WORD = 8
 
 
@@ -38,13 +38,16 @@ class Hit:
 
     ``score`` is from 0 to about 1; ``covered`` is the share of the question's information (sum of
     inverse document frequencies) that the entry's words cover; ``alike`` how much the question is
-    like the nearest question that the entry answers.
+    like the nearest question that the entry answers; ``weight`` how much the question says at all.
     """
 
     card: Card
     score: float
     covered: float
     alike: float
+    weight: float
+    grounded: float
+    named: bool = False
 
 
 class Index:
@@ -87,7 +90,9 @@ class Index:
         self._likely = [scoring.Phrase.of(phrase, self._scale) for phrase in sets]
         words = {word for of_card in texts for text in of_card for word in _plain_words(text)}
         words |= {word for card in self.cards for word in _plain_words(card.text)}
-        self._words = sorted(words)
+        self._by_letter: dict[str, list[str]] = {}
+        for word in sorted(words):
+            self._by_letter.setdefault(word[0], []).append(word)
         self._known = frozenset(map(stem, words)) | self._scale.terms
 
     def search(
@@ -120,18 +125,36 @@ class Index:
             alike = max(asked.likeness(self._likely[first + int(n)]) for n in order)
             hit = self._hit(number, float(bodies[number]), alike, asked)
             factor = self._factor(number, asked, cued) * (boost(hit.card) if boost else 1.0)
-            bonus = scoring.NAMED / len(named) if number in named else 0.0
-            hits.append(replace(hit, score=hit.score * factor + bonus))
+            is_named = number in named
+            bonus = scoring.NAMED / len(named) if is_named else 0.0
+            hits.append(replace(hit, score=hit.score * factor + bonus, named=is_named))
         hits.sort(key=lambda hit: (-hit.score, hit.card.key))
         return tuple(hits[:count])
 
     def words(self, question: str) -> list[Word]:
-        """Return the words of a question that carry a subject, misspelt ones corrected."""
-        return self._analyser.analyse([self._corrected(w) for w in self._analyser.words(question)])
+        """Return the words of a question that carry a subject.
+
+        What a misspelt word may have meant is added to what is like it.
+        """
+        typed = self._analyser.words(question)
+        found = self._analyser.analyse(typed)
+        meant = {word: other for word in set(typed) if (other := self._corrected(word))}
+        if not meant:
+            return found
+        corrected = self._analyser.analyse([meant.get(word, word) for word in typed])
+        by_text = {word.text: (*word.exact, *word.alike) for word in corrected}
+        return [
+            replace(word, alike=(*word.alike, *by_text.get(meant[word.text], ())))
+            if word.text in meant
+            else word
+            for word in found
+        ]
 
     def _hit(self, number: int, body: float, alike: float, asked: scoring.Question) -> Hit:
         covered = asked.covered(self._heads[number], self._terms[number])
-        return Hit(self.cards[number], scoring.total(body, alike, covered), covered, alike)
+        score = scoring.total(body, alike, covered)
+        grounded = asked.covered(self._heads[number], frozenset())
+        return Hit(self.cards[number], score, covered, alike, asked.weight, grounded)
 
     def _factor(self, number: int, asked: scoring.Question, cued: set[str]) -> float:
         card = self.cards[number]
@@ -168,13 +191,18 @@ class Index:
         )
 
     def _corrected(self, word: str) -> str:
+        """Return the word of the knowledge base that a misspelt one means, or nothing.
+
+        Slips seldom change the first letter; a short word differs from too many others.
+        """
         if not word.isalpha() or len(word) < _SHORTEST_CORRECTED or stem(word) in self._known:
-            return word
+            return ""
         slips = 2 if len(word) >= _LONG_WORD else 1
+        near = self._by_letter.get(word[0], ())
         found = process.extractOne(
-            word, self._words, scorer=OSA.distance, score_cutoff=slips, processor=None
+            word, near, scorer=OSA.distance, score_cutoff=slips, processor=None
         )
-        return str(found[0]) if found else word
+        return str(found[0]) if found else ""
 
 
 def _plain_words(text: str) -> list[str]:

@@ -6,6 +6,7 @@ The weights were tuned on questions of people who had not seen the entries
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
@@ -13,21 +14,23 @@ from math import log
 
 from engine.lookup.analysis import Word
 
-# How much the parts of a score count.
-PHRASE_WEIGHT = 0.45
-BODY_WEIGHT = 0.27
-COVERAGE_WEIGHT = 0.35
+# How much the parts of a score count; together 1.
+PHRASE_WEIGHT = 0.26
+BODY_WEIGHT = 0.45
+COVERAGE_WEIGHT = 0.29
 # In the likeness of question and phrase, how much more recall counts than precision (F measure).
-BETA = 2.2
+BETA = 1.65
 # A word that a synonym meets, or some parts of an identifier, or only the further text of an entry.
 ALIKE = 0.65
 PARTS = 0.9
-BODY_MET = 0.6
+BODY_MET = 0.96
+# A word that is an identifier (an error code, a metric, a flag) says more than its rarity.
+IDENTIFIER = 1.7
 # Shared among all entries that a question names.
 NAMED = 0.21
 # Factors: a cue for the concern; AMD entries where nobody spoke of AMD; the subject of the question
 # only mentioned, or missing altogether.
-CUED = 1.4
+CUED = 1.23
 FOREIGN = 0.75
 MENTIONED = 0.9
 MISSING = 0.5
@@ -39,6 +42,9 @@ PRIORS: Mapping[str, float] = {
     "taxonomy": 0.85,
     "thresholds": 0.85,
 }
+
+
+_IDENTIFIER = re.compile(r"[_:]|^--")
 
 
 class Scale:
@@ -65,7 +71,8 @@ class Scale:
     def of_word(self, word: Word) -> float:
         """Return what a word says: as much as its rarest term, or as an unknown one."""
         known = [self._idf[term] for term in word.exact if term in self._idf]
-        return max(known, default=self._unknown)
+        says = max(known, default=self._unknown)
+        return says * IDENTIFIER if _IDENTIFIER.search(word.text) else says
 
 
 @dataclass(frozen=True, slots=True)
