@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from engine.catalogue.types import Catalogue, Signal, Spelling
@@ -14,6 +14,8 @@ from engine.signals.mig import UNMEASURED
 
 # How long a GPU that has gone is still judged: the usual window of a diagnosis.
 SEEN = "15m"
+
+Matchers = tuple[Matcher, ...]
 
 _SEEN_NOW = f"{PREFIX}:gpu:seen"
 # A pod called like an exporter is the exporter's own, unless Prometheus renamed the workload's.
@@ -29,14 +31,14 @@ class Recording:
     labels: dict[str, str] = field(default_factory=dict)
 
 
-def readings(signal: Signal) -> str:
+def readings(signal: Signal, matchers: Matchers = ()) -> str:
     """Return the readings of a signal under all its spellings, labels untouched."""
-    return " or ".join(reading(signal, spelling) for spelling in signal.spellings)
+    return " or ".join(reading(signal, spelling, matchers) for spelling in signal.spellings)
 
 
-def reading(signal: Signal, spelling: Spelling) -> str:
+def reading(signal: Signal, spelling: Spelling, matchers: Matchers = ()) -> str:
     """Return one spelling in the signal's unit, without blanks and impossible values."""
-    series = series_of(spelling)
+    series = series_of(spelling, matchers)
     blanks = [FP64_BLANK + k for k in range(4)]
     if signal.kind != "counter":  # a counter may pass through the 32-bit marker by counting
         blanks += [INT32_BLANK + k for k in range(4)]
@@ -51,9 +53,25 @@ def reading(signal: Signal, spelling: Spelling) -> str:
     return f"({series}{low}{high})"
 
 
-def series_of(spelling: Spelling) -> str:
+def series_of(spelling: Spelling, matchers: Matchers = ()) -> str:
     """Return the selector of a spelling."""
-    return selector(spelling.name, [Matcher(k, "=", v) for k, v in sorted(spelling.match.items())])
+    match = [Matcher(k, "=", v) for k, v in sorted(spelling.match.items())]
+    return selector(spelling.name, [*match, *matchers])
+
+
+def of_gpus(vector: Callable[[Matchers], str], function: str = "max") -> str:
+    """Return one value for each GPU, with the labels under which the GPU is known.
+
+    Args:
+        vector: makes the vector, with matchers added to every selector in it.
+        function: how series of one GPU are merged.
+
+    Most series have the label ``UUID``: no label of theirs is rewritten, which is what would cost.
+    """
+    other = vector((Matcher("UUID", "=", ""),))
+    merged = f"{function} by (UUID)"
+    found = f"{merged} ({vector(())}) or {merged} ({normalised(f'({other})', ('UUID',))})"
+    return f"({found}) * on (UUID) group_right () {GPU_INFO}"
 
 
 def _inside(signal: Signal, value: float) -> bool:
@@ -90,9 +108,10 @@ def _grouped(function: str, vector: str, labels: tuple[str, ...] = ENTITY) -> st
 def _recorded(signal: Signal, catalogue: Catalogue) -> str:
     if signal.scope == "node":
         return _grouped("max", f"({readings(signal)})", NODE)
-    # What a count by code counts is told by its label.
-    labels = (*ENTITY, "xid") if signal.id == "xid_count" else ENTITY
-    expr = _grouped("max", f"({readings(signal)})", labels)
+    if signal.id == "xid_count":
+        # What it counts is told by a label.
+        return _grouped("max", f"({readings(signal)})", (*ENTITY, "xid"))
+    expr = of_gpus(lambda matchers: readings(signal, matchers))
     if signal.id in UNMEASURED and "mig_instances" in catalogue.signals:
         # Under MIG a zero stands for "not measured".
         sliced = f"{recorded_name(catalogue.signals['mig_instances'])} > 0"
@@ -110,15 +129,16 @@ def _pods(names: str) -> str:
         f'label_join({renamed}, "workload", "/", "exported_namespace", "exported_pod")'
         f' or label_join({plain}, "workload", "/", "namespace", "pod")'
     )
-    slices = (*ENTITY, "GPU_I_ID")
-    each = _grouped("group", f"({joined})", (*slices, "workload"))
-    return f"max {by(ENTITY)} (count {by(slices)} ({each}))"
+    each = f"group by (UUID, GPU_I_ID, workload) ({joined})"
+    most = f"max by (UUID) (count by (UUID, GPU_I_ID) ({each}))"
+    return f"{most} * on (UUID) group_right () {GPU_INFO}"
 
 
 def _slices(names: str) -> str:
     """Count the MIG instances of a GPU, 0 where it is whole."""
-    each = _grouped("group", _any(names, Matcher("GPU_I_ID", "!=", "")), (*ENTITY, "GPU_I_ID"))
-    return f"count {by(ENTITY)} ({each}) or on (UUID) {GPU_INFO} * 0"
+    each = f"group by (UUID, GPU_I_ID) ({_any(names, Matcher('GPU_I_ID', '!=', ''))})"
+    counted = f"count by (UUID) ({each}) * on (UUID) group_right () {GPU_INFO}"
+    return f"{counted} or {GPU_INFO} * 0"
 
 
 def _exporter_up(names: str) -> str:

@@ -41,8 +41,16 @@ from engine.condition.tree import (
 )
 from engine.export.codes import change_rule, event_rule
 from engine.export.models import attribute_expr
-from engine.export.names import ENTITY, GPU_INFO, PREFIX, by, normalised, recorded_name
-from engine.export.recorded import SEEN, Recording, reading, series_of, spread
+from engine.export.names import GPU_INFO, PREFIX, recorded_name
+from engine.export.recorded import (
+    SEEN,
+    Matchers,
+    Recording,
+    of_gpus,
+    reading,
+    series_of,
+    spread,
+)
 
 PROFILE = LabelProfile(entity=("UUID",), host="host", model="modelName", one_series=True)
 
@@ -171,20 +179,25 @@ class Rewriter:
     def _age(self, signal: str) -> Reading:
         """Record when the newest reading was taken, and how old it is, up to 15 minutes."""
         known = self._catalogue.signals[signal]
-        taken = " or ".join(
-            f"(timestamp({series_of(spelling)}) and {reading(known, spelling)})"
-            for spelling in known.spellings
-        )
+
+        def taken(matchers: Matchers) -> str:
+            return " or ".join(
+                f"(timestamp({series_of(one, matchers)}) and {reading(known, one, matchers)})"
+                for one in known.spellings
+            )
+
         stamp = f"{PREFIX}:{signal}:timestamp_seconds"
-        self._record(stamp, f"max {by(ENTITY)} ({normalised(f'({taken})')})")
+        self._record(stamp, of_gpus(taken))
         age = f"time() - last_over_time({stamp}[{SEEN}])"
         return self._now(f"{PREFIX}:{signal}:age_seconds", age)
 
     def _blank(self, signal: str) -> Reading:
         """Record that samples came and none of them is a reading."""
         known = self._catalogue.signals[signal]
-        raw = " or ".join(series_of(spelling) for spelling in known.spellings)
-        came = f"group {by(ENTITY)} ({normalised(f'({raw})')})"
+        came = of_gpus(
+            lambda matchers: " or ".join(series_of(one, matchers) for one in known.spellings),
+            "group",
+        )
         expr = f"{came} unless on (UUID) last_over_time({self._name(signal)}[{SEEN}])"
         return self._now(f"{PREFIX}:{signal}:blank", expr)
 

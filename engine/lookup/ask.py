@@ -17,10 +17,12 @@ from engine.lookup.tables import cards
 MAX_CHARACTERS = 2000
 SHOWN = 3
 _REMEMBERED = 8
-# Below these the nearest entries are offered, but none is called the answer. Tuned together with
-# the weights of `engine.lookup.index`: of the questions outside the field nearly none passes.
-SURE_COVERED = 0.55
-SURE_SCORE = 0.4
+# Below these the nearest entries are offered, but none is called the answer: how well the entry
+# fits, how much of the question it is about, and how much the question says at all. Of the
+# questions outside the field nearly none passes.
+SURE_SCORE = 0.3
+SURE_GROUNDED = 0.4
+SURE_WEIGHT = 10.0
 
 
 class Library:
@@ -106,7 +108,11 @@ def library(catalogue: Catalogue) -> Library:
 
 def is_sure(hits: tuple[Hit, ...]) -> bool:
     """Return whether the first hit is what was asked for."""
-    return hits[0].covered >= SURE_COVERED and hits[0].score >= SURE_SCORE
+    first = hits[0]
+    if first.measures.grounded < SURE_GROUNDED:
+        return False
+    said = first.weight >= SURE_WEIGHT and first.score >= SURE_SCORE
+    return said or first.measures.named > 0
 
 
 def to_answer(card: Card, score: float, values: Mapping[str, str] | None = None) -> AskAnswer:

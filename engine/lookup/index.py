@@ -34,20 +34,16 @@ _LONG_WORD = 8
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """An entry that a question may mean.
+    """An entry that a question may mean: its score, about 0 to 1, and what the score is made of.
 
-    ``score`` is from 0 to about 1; ``covered`` is the share of the question's information (sum of
-    inverse document frequencies) that the entry's words cover; ``alike`` how much the question is
-    like the nearest question that the entry answers; ``weight`` how much the question says at all.
+    ``weight`` is how much the question says at all: the sum of the inverse document frequencies of
+    its words.
     """
 
     card: Card
     score: float
-    covered: float
-    alike: float
+    measures: scoring.Measures
     weight: float
-    grounded: float
-    named: bool = False
 
 
 class Index:
@@ -120,14 +116,29 @@ class Index:
         cued = {c for c, cues in self._cues.items() if any(cue <= asked.terms for cue in cues)}
         hits = []
         for number in best:
+            card = self.cards[number]
             first, last = self._spans[number]
             order = np.argsort(-by_phrase[first:last], kind="stable")[:PHRASES]
-            alike = max(asked.likeness(self._likely[first + int(n)]) for n in order)
-            hit = self._hit(number, float(bodies[number]), alike, asked)
-            factor = self._factor(number, asked, cued) * (boost(hit.card) if boost else 1.0)
-            is_named = number in named
-            bonus = scoring.NAMED / len(named) if is_named else 0.0
-            hits.append(replace(hit, score=hit.score * factor + bonus, named=is_named))
+            alike = [asked.likeness(self._likely[first + int(n)]) for n in order]
+            subjects = asked.terms & self._subjects
+            absent = subjects - self._heads[number]
+            measures = scoring.Measures(
+                body=float(bodies[number]),
+                phrase=float(phrases[number]),
+                alike=max(alike),
+                alike_mean=sum(sorted(alike)) / PHRASES,
+                titled=asked.likeness(self._likely[first]),
+                grounded=asked.share_met(self._heads[number]),
+                covered=asked.share_met(self._terms[number]),
+                named=(number in named) / max(1, len(named)),
+                cued=card.concern in cued,
+                foreign=card.vendor == "amd" and "~amd" not in asked.terms,
+                missing=len(absent - self._terms[number]),
+                met=len(subjects) - len(absent),
+                prior=scoring.PRIORS.get(card.concern, 0.0),
+            )
+            score = measures.score * (boost(card) if boost else 1.0)
+            hits.append(Hit(card, score, measures, asked.weight))
         hits.sort(key=lambda hit: (-hit.score, hit.card.key))
         return tuple(hits[:count])
 
@@ -149,23 +160,6 @@ class Index:
             else word
             for word in found
         ]
-
-    def _hit(self, number: int, body: float, alike: float, asked: scoring.Question) -> Hit:
-        covered = asked.covered(self._heads[number], self._terms[number])
-        score = scoring.total(body, alike, covered)
-        grounded = asked.covered(self._heads[number], frozenset())
-        return Hit(self.cards[number], score, covered, alike, asked.weight, grounded)
-
-    def _factor(self, number: int, asked: scoring.Question, cued: set[str]) -> float:
-        card = self.cards[number]
-        factor = scoring.PRIORS.get(card.concern, 1.0)
-        factor *= scoring.CUED if card.concern in cued else 1.0
-        if card.vendor == "amd" and "~amd" not in asked.terms:
-            factor *= scoring.FOREIGN
-        for subject in (asked.terms & self._subjects) - self._heads[number]:
-            mentioned = subject in self._terms[number]
-            factor *= scoring.MENTIONED if mentioned else scoring.MISSING
-        return factor
 
     def _body(self, card: Card) -> list[str]:
         raw = card.raw

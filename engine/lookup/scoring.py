@@ -1,7 +1,8 @@
 """Scoring a candidate: what it covers of a question, and how alike its questions are.
 
-The weights were tuned on questions of people who had not seen the entries
-(``python -m benchmarks ask`` prints how often the right entry comes first).
+The score is a weighted sum of a few measures. The weights were fitted (pairwise logistic regression)
+on questions of people who had not seen the entries; ``python -m benchmarks ask`` prints how often
+the right entry comes first on questions that were not used for it.
 """
 
 from __future__ import annotations
@@ -14,37 +15,75 @@ from math import log
 
 from engine.lookup.analysis import Word
 
-# How much the parts of a score count; together 1.
-PHRASE_WEIGHT = 0.26
-BODY_WEIGHT = 0.45
-COVERAGE_WEIGHT = 0.29
+# How much each measure counts; see `Measures`.
+WEIGHTS: Mapping[str, float] = {
+    "body": 1.81,
+    "phrase": 0.95,
+    "alike": 1.22,
+    "alike_mean": 1.2,
+    "titled": 1.23,
+    "grounded": 1.93,
+    "covered": 2.07,
+    "named": 0.28,
+    "cued": 0.5,
+    "foreign": -0.54,
+    "missing": -0.55,
+    "met": 0.55,
+}
+# What an entry is worth less that says less than one which was written for a question.
+PRIORS: Mapping[str, float] = {"signals": -0.14, "taxonomy": -0.08, "thresholds": -0.17}
+# A question that is one of an entry's own, word for word, scores about this much.
+FULL = 15.0
 # In the likeness of question and phrase, how much more recall counts than precision (F measure).
 BETA = 1.65
-# A word that a synonym meets, or some parts of an identifier, or only the further text of an entry.
+# A word that a synonym meets, or some parts of an identifier.
 ALIKE = 0.65
 PARTS = 0.9
-BODY_MET = 0.96
 # A word that is an identifier (an error code, a metric, a flag) says more than its rarity.
 IDENTIFIER = 1.7
-# Shared among all entries that a question names.
-NAMED = 0.21
-# Factors: a cue for the concern; AMD entries where nobody spoke of AMD; the subject of the question
-# only mentioned, or missing altogether.
-CUED = 1.23
-FOREIGN = 0.75
-MENTIONED = 0.9
-MISSING = 0.5
-# Entries of these say less than one that was written for the question.
-PRIORS: Mapping[str, float] = {
-    "references": 0.85,
-    "signals": 0.9,
-    "sxid": 0.9,
-    "taxonomy": 0.85,
-    "thresholds": 0.85,
-}
-
 
 _IDENTIFIER = re.compile(r"[_:]|^--")
+
+
+@dataclass(frozen=True, slots=True)
+class Measures:
+    """What is known of a candidate.
+
+    Attributes:
+        body: BM25 over the whole entry, relative to the question's weight.
+        phrase: BM25 of its best phrase, likewise.
+        alike: likeness of the question and the nearest of its phrases, from 0 to 1.
+        alike_mean: the same, mean of the three nearest.
+        titled: likeness of the question and its title.
+        grounded: share of the question that title, names and phrases meet, from 0 to 1.
+        covered: share of the question that any of its text meets.
+        named: 1 if the question names it outright, shared among all that are named.
+        cued: 1 if the question asks for its sort of entry.
+        foreign: 1 for an entry on AMD where nobody spoke of AMD.
+        missing: subjects of the question that it never speaks of.
+        met: subjects of the question that it is about.
+        prior: what its concern adds.
+    """
+
+    body: float
+    phrase: float
+    alike: float
+    alike_mean: float
+    titled: float
+    grounded: float
+    covered: float
+    named: float
+    cued: float
+    foreign: float
+    missing: float
+    met: float
+    prior: float
+
+    @property
+    def score(self) -> float:
+        """The score, about 1 for a question that is one of the entry's own."""
+        total = sum(weight * float(getattr(self, name)) for name, weight in WEIGHTS.items())
+        return max(0.0, (total + self.prior) / FULL)
 
 
 class Scale:
@@ -105,37 +144,18 @@ class Question:
         terms = frozenset(t for word, _ in weighed for t in (*word.exact, *word.alike))
         return cls(weighed, sum(weight for _, weight in weighed), terms)
 
-    def covered(self, head: AbstractSet[str], body: AbstractSet[str]) -> float:
-        """Return the share of the question that an entry meets, from 0 to 1.
-
-        Args:
-            head: terms of what the entry is about.
-            body: all of its terms; a word met here alone counts less.
-        """
-        met = 0.0
-        for word, weight in self.words:
-            met += weight * max(_met(word, head), BODY_MET * _met(word, body))
-        return met / self.weight
+    def share_met(self, terms: AbstractSet[str]) -> float:
+        """Return the share of the question that terms meet, from 0 to 1."""
+        return sum(weight * _met(word, terms) for word, weight in self.words) / self.weight
 
     def likeness(self, phrase: Phrase) -> float:
         """Return how alike question and phrase are, from 0 to 1: F of recall and precision."""
-        recall = sum(w * _met(word, phrase.terms) for word, w in self.words) / self.weight
+        recall = self.share_met(phrase.terms)
         shared = sum(phrase.says[term] for term in sorted(phrase.terms & self.terms))
         if not recall or not shared:
             return 0.0
         precision = min(1.0, shared / phrase.weight)
         return (1 + BETA**2) * recall * precision / (BETA**2 * precision + recall)
-
-
-def total(body: float, alike: float, covered: float) -> float:
-    """Return the score of a candidate before what is known of its concern.
-
-    Args:
-        body: BM25 over the whole entry, relative to the question's weight.
-        alike: likeness of the nearest phrase.
-        covered: share of the question that the entry meets.
-    """
-    return BODY_WEIGHT * min(1.0, body / 2) + PHRASE_WEIGHT * alike + COVERAGE_WEIGHT * covered
 
 
 def _met(word: Word, terms: AbstractSet[str]) -> float:
