@@ -19,7 +19,11 @@ if TYPE_CHECKING:
 
 SCHEMA = "gpuwhy/export/1"
 FORMATS = ("prometheus", "grafana", "alertmanager")
-_FILES = {"prometheus": "rules.yaml", "grafana": "dashboard.json", "alertmanager": "alertmanager.yaml"}
+_FILES = {
+    "prometheus": "rules.yaml",
+    "grafana": "dashboard.json",
+    "alertmanager": "alertmanager.yaml",
+}
 
 
 def run(what: str, *, catalogue: Catalogue, runbooks: str = "") -> Answer:

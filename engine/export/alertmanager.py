@@ -20,10 +20,10 @@ from engine.model import Class
 SECRET = "/etc/alertmanager/secrets/gpuwhy-slack-url"  # noqa: S105 - a path, not a secret
 
 _SAME_GPU = (*NODE, "UUID")
-_TITLE = '{{ .CommonAnnotations.summary }}{{ if gt (len .Alerts) 1 }} (+{{ len .Alerts }}){{ end }}'
+_TITLE = "{{ .CommonAnnotations.summary }}{{ if gt (len .Alerts) 1 }} (+{{ len .Alerts }}){{ end }}"
 _TEXT = (
-    '{{ range .Alerts }}{{ .Annotations.summary }}\n{{ .Annotations.description }}\n'
-    '{{ if .Annotations.runbook_url }}{{ .Annotations.runbook_url }}\n{{ end }}{{ end }}'
+    "{{ range .Alerts }}{{ .Annotations.summary }}\n{{ .Annotations.description }}\n"
+    "{{ if .Annotations.runbook_url }}{{ .Annotations.runbook_url }}\n{{ end }}{{ end }}"
 )
 
 
@@ -99,7 +99,9 @@ def _inhibitions(catalogue: Catalogue) -> list[dict[str, Any]]:
     alerts = cause_alerts(catalogue, verdict_rules(catalogue, INTERVAL_S), "")
     alerting = {alert.id for alert in alerts}
     found = [
-        _inhibition(['origin="rules"', f'scope="{scope}"'], ['origin="reference"'], ["cause", *same])
+        _inhibition(
+            ['origin="rules"', f'scope="{scope}"'], ['origin="reference"'], ["cause", *same]
+        )
         for scope, same in (("gpu", _SAME_GPU), ("node", NODE))
     ]
     for cause in sorted(alerting):
@@ -130,8 +132,8 @@ def _head(catalogue: Catalogue) -> list[str]:
         "Made by `gpuwhy export alertmanager`.",
         f"Knowledge and rules: {catalogue.hash}",
         "",
-        "It is complete, so that amtool can check it. To put it into a configuration that you have,",
-        'take the route with product="gpuwhy", the receivers called gpuwhy..., and inhibit_rules.',
+        "It is complete, so that amtool can check it. To put it into what you have already, take",
+        'the route with product="gpuwhy", the receivers called gpuwhy..., and inhibit_rules.',
         f"The address of the Slack webhook stands in {SECRET}.",
         "The channels are examples.",
         "",

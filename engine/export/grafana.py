@@ -103,7 +103,7 @@ def _rows(names: Mapping[str, str], catalogue: Catalogue) -> list[Row]:
         Row(
             "Work",
             (
-                _lines(names, "GPU utilisation (any kernel at all)", "gpu_util", "percent", high=100),
+                _lines(names, "GPU utilisation (any kernel)", "gpu_util", "percent", high=100),
                 _lines(names, "SM active", "sm_active", "percentunit", high=1),
                 _lines(names, "Tensor pipes active", "tensor_active", "percentunit", high=1),
                 _lines(names, "Memory interface active", "dram_active", "percentunit", high=1),
@@ -139,8 +139,8 @@ def _rows(names: Mapping[str, str], catalogue: Catalogue) -> list[Row]:
                 _lines(names, "PCIe traffic received", "pcie_rx_bytes", "Bps"),
                 Panel(
                     "PCIe lanes missing",
-                    (Query(f"{names['pcie_max_link_width']}{_ONE} - {names['pcie_link_width']}{_ONE}",
-                           _LEGEND),),
+                    (Query(f"{names['pcie_max_link_width']}{_ONE}"
+                           f" - {names['pcie_link_width']}{_ONE}", _LEGEND),),
                     "short",
                     text="0 at any load; the generation, unlike the width, drops at idle.",
                 ),

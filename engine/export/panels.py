@@ -57,7 +57,7 @@ class Row:
 
 
 def laid_out(rows: Sequence[Row]) -> list[dict[str, Any]]:
-    """Return the panels of all rows with their places; ids count up and stay as long as these do."""
+    """Return the panels of all rows with their places; ids count up in their order."""
     out: list[dict[str, Any]] = []
     y = 0
     for row in rows:

@@ -33,7 +33,8 @@ def word_list(*lines: str) -> frozenset[str]:
 
 # Words that carry no subject. Question words stay out too: every entry answers some "how".
 _STOP = word_list(
-    "doesn didn isn aren wasn won wouldn couldn shouldn hasn haven hadn don work works working worked",
+    "doesn didn isn aren wasn won wouldn couldn shouldn hasn haven hadn don",
+    "work works working worked",
     "a about after again all already also am an and any are as at be because been before",
     "being but by can cannot could did do does doing don done for from get gets getting give",
     "given go goes going got had has have having he help her here hers him his how however i",

@@ -35,7 +35,7 @@ class Library:
         subjects = (str(entry["id"]) for entry in vocabulary.values() if entry.get("subject"))
         concerns = catalogue.entries.get("concerns", {})
         cues = {str(entry["id"]): entry.get("cues", ()) for entry in concerns.values()}
-        self.index = Index(cards(catalogue), synonyms, subjects, cues)
+        self.index = Index(cards(catalogue), synonyms, subjects, cues, key=catalogue.hash)
         self._cards = {card.key: card for card in self.index.cards}
 
     def card(self, key: str) -> Card:

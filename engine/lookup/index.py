@@ -8,7 +8,7 @@ question covers of an entry and by how alike it is to one of the questions that 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -21,6 +21,7 @@ from rapidfuzz.distance import OSA
 from engine.lookup import scoring
 from engine.lookup.analysis import Analyser, Word, stem
 from engine.lookup.card import Card
+from engine.lookup.corpus import cached
 from engine.lookup.named import Names
 
 Floats = npt.NDArray[np.float32]
@@ -54,6 +55,7 @@ class Index:
         synonyms: canonical term to the words that mean it.
         subjects: canonical terms that are what a question is about.
         cues: concern to phrases that ask for its sort of entry.
+        key: names the content, for the cache; nothing: none is used.
     """
 
     def __init__(
@@ -62,6 +64,8 @@ class Index:
         synonyms: Mapping[str, Iterable[str]],
         subjects: Iterable[str] = (),
         cues: Mapping[str, Iterable[str]] | None = None,
+        *,
+        key: str = "",
     ) -> None:
         self.cards = tuple(cards)
         self._analyser = Analyser(synonyms)
@@ -71,25 +75,19 @@ class Index:
             for concern, phrases in (cues or {}).items()
         }
         self._names = Names(self.cards)
-        texts = [(card.title, *card.names, *card.asked) for card in self.cards]
-        phrases = [self._analyser.terms(text) for of_card in texts for text in of_card]
-        bodies = [self._body(card) for card in self.cards]
-        self._heads = [self._head(card) for card in self.cards]
-        self._terms = [frozenset(body) for body in bodies]
-        ends = np.cumsum([0, *map(len, texts)])
+        corpus = cached(key, self.cards, self._analyser)
+        self._by_body, self._by_phrase = corpus.by_body, corpus.by_phrase
+        self._heads = [frozenset(head) for head in corpus.heads]
+        self._bodies = [frozenset(body) for body in corpus.bodies]
+        self._phrases = [phrase for own in corpus.phrases for phrase in own]
+        ends = np.cumsum([0, *map(len, corpus.phrases)])
         self._spans = [(int(first), int(last)) for first, last in pairwise(ends)]
-        self._owners = np.repeat(np.arange(len(texts)), np.diff(ends))
-        self._bodies = _bm25(bodies, b=0.6)
-        self._phrases = _bm25(phrases, b=0.75)
-        sets = [frozenset(phrase) for phrase in phrases]
-        self._scale = scoring.Scale([*self._terms, *sets])
-        self._likely = [scoring.Phrase.of(phrase, self._scale) for phrase in sets]
-        words = {word for of_card in texts for text in of_card for word in _plain_words(text)}
-        words |= {word for card in self.cards for word in _plain_words(card.text)}
+        self._owners = np.repeat(np.arange(len(self.cards)), np.diff(ends))
+        self._scale = scoring.Scale(corpus.counts, len(self._bodies) + len(self._phrases))
         self._by_letter: dict[str, list[str]] = {}
-        for word in sorted(words):
+        for word in corpus.words:
             self._by_letter.setdefault(word[0], []).append(word)
-        self._known = frozenset(map(stem, words)) | self._scale.terms
+        self._known = frozenset(map(stem, corpus.words)) | self._scale.terms
 
     def search(
         self, question: str, count: int = 10, *, boost: Boost | None = None
@@ -105,8 +103,8 @@ class Index:
         if not words or not self.cards:
             return ()
         asked = scoring.Question.of(words, self._scale)
-        bodies = _scores(self._bodies, asked.terms, len(self.cards)) / asked.weight
-        by_phrase = _scores(self._phrases, asked.terms, len(self._owners)) / asked.weight
+        bodies = _scores(self._by_body, asked.terms, len(self.cards)) / asked.weight
+        by_phrase = _scores(self._by_phrase, asked.terms, len(self._owners)) / asked.weight
         phrases = np.zeros(len(self.cards), dtype=np.float32)
         np.maximum.at(phrases, self._owners, by_phrase)
         rough = bodies + phrases
@@ -119,7 +117,7 @@ class Index:
             card = self.cards[number]
             first, last = self._spans[number]
             order = np.argsort(-by_phrase[first:last], kind="stable")[:PHRASES]
-            alike = [asked.likeness(self._likely[first + int(n)]) for n in order]
+            alike = [asked.likeness(frozenset(self._phrases[first + int(n)])) for n in order]
             subjects = asked.terms & self._subjects
             absent = subjects - self._heads[number]
             measures = scoring.Measures(
@@ -127,13 +125,13 @@ class Index:
                 phrase=float(phrases[number]),
                 alike=max(alike),
                 alike_mean=sum(sorted(alike)) / PHRASES,
-                titled=asked.likeness(self._likely[first]),
+                titled=asked.likeness(frozenset(self._phrases[first])),
                 grounded=asked.share_met(self._heads[number]),
-                covered=asked.share_met(self._terms[number]),
+                covered=asked.share_met(self._bodies[number]),
                 named=(number in named) / max(1, len(named)),
                 cued=card.concern in cued,
                 foreign=card.vendor == "amd" and "~amd" not in asked.terms,
-                missing=len(absent - self._terms[number]),
+                missing=len(absent - self._bodies[number]),
                 met=len(subjects) - len(absent),
                 prior=scoring.PRIORS.get(card.concern, 0.0),
             )
@@ -161,21 +159,6 @@ class Index:
             for word in found
         ]
 
-    def _body(self, card: Card) -> list[str]:
-        raw = card.raw
-        parts = [card.title, card.title, *card.names, *card.tools, *card.asked, card.text]
-        parts += [raw.get("caution") or "", raw.get("instead") or ""]
-        parts += [f"{c.line()} {c.does}" for c in card.commands]
-        parts += [f"{m.name} {m.healthy or ''} {m.problem or ''}" for m in card.metrics]
-        parts += [f"{f['flag']} {f['does']}" for f in raw.get("flags") or ()]
-        parts += [e["claim"] for e in raw.get("errata") or ()]
-        return [term for part in parts if part for term in self._analyser.terms(part)]
-
-    def _head(self, card: Card) -> frozenset[str]:
-        """Return the terms of what an entry is about, without what it goes on to say."""
-        parts = (card.concern.replace("_", " "), card.title, *card.names, *card.tools, *card.asked)
-        return frozenset(term for part in parts for term in self._analyser.terms(part))
-
     def _cue(self, phrase: str) -> frozenset[str]:
         """Return the terms that have to be in a question: a word's synonym if it has one."""
         words = self._analyser.analyse(self._analyser.words(phrase))
@@ -197,18 +180,6 @@ class Index:
             word, near, scorer=OSA.distance, score_cutoff=slips, processor=None
         )
         return str(found[0]) if found else ""
-
-
-def _plain_words(text: str) -> list[str]:
-    """Return the words of a text against which a misspelt one is corrected."""
-    words = Analyser.words(text)
-    return [word for word in words if word.isalpha() and len(word) >= _SHORTEST_CORRECTED]
-
-
-def _bm25(corpus: Sequence[list[str]], b: float) -> bm25s.BM25:
-    index = bm25s.BM25(method="lucene", k1=1.2, b=b)
-    index.index(list(corpus), show_progress=False)
-    return index
 
 
 def _scores(index: bm25s.BM25, terms: Iterable[str], documents: int) -> Floats:

@@ -1,14 +1,14 @@
 """Scoring a candidate: what it covers of a question, and how alike its questions are.
 
-The score is a weighted sum of a few measures. The weights were fitted (pairwise logistic regression)
-on questions of people who had not seen the entries; ``python -m benchmarks ask`` prints how often
-the right entry comes first on questions that were not used for it.
+The score is a weighted sum of a few measures. The weights were fitted (pairwise logistic
+regression) on questions of people who had not seen the entries; ``python -m benchmarks ask`` prints
+how often the right entry comes first.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from math import log
@@ -87,14 +87,14 @@ class Measures:
 
 
 class Scale:
-    """How much each term says: inverse document frequency, as in BM25."""
+    """How much each term says: inverse document frequency, as in BM25.
 
-    def __init__(self, documents: Sequence[AbstractSet[str]]) -> None:
-        counts: dict[str, int] = {}
-        for document in documents:
-            for term in document:
-                counts[term] = counts.get(term, 0) + 1
-        total = len(documents)
+    Args:
+        counts: in how many documents each term stands.
+        total: how many documents there are.
+    """
+
+    def __init__(self, counts: Mapping[str, int], total: int) -> None:
         self._idf = {t: log(1 + (total - n + 0.5) / (n + 0.5)) for t, n in counts.items()}
         self._unknown = max(self._idf.values(), default=1.0)
 
@@ -115,46 +115,33 @@ class Scale:
 
 
 @dataclass(frozen=True, slots=True)
-class Phrase:
-    """A phrase of an entry: its terms, what each says, and all of them together."""
-
-    terms: frozenset[str]
-    says: Mapping[str, float]
-    weight: float
-
-    @classmethod
-    def of(cls, terms: frozenset[str], scale: Scale) -> Phrase:
-        """Weigh a phrase."""
-        says = {term: scale.of_term(term) for term in terms}
-        return cls(terms, says, sum(says[term] for term in sorted(says)))
-
-
-@dataclass(frozen=True, slots=True)
 class Question:
     """A question: its words with what each says, all together, and every term that meets one."""
 
     words: tuple[tuple[Word, float], ...]
     weight: float
     terms: frozenset[str]
+    scale: Scale
 
     @classmethod
     def of(cls, words: Iterable[Word], scale: Scale) -> Question:
         """Weigh a question."""
         weighed = tuple((word, scale.of_word(word)) for word in words)
         terms = frozenset(t for word, _ in weighed for t in (*word.exact, *word.alike))
-        return cls(weighed, sum(weight for _, weight in weighed), terms)
+        return cls(weighed, sum(weight for _, weight in weighed), terms, scale)
 
     def share_met(self, terms: AbstractSet[str]) -> float:
         """Return the share of the question that terms meet, from 0 to 1."""
         return sum(weight * _met(word, terms) for word, weight in self.words) / self.weight
 
-    def likeness(self, phrase: Phrase) -> float:
-        """Return how alike question and phrase are, from 0 to 1: F of recall and precision."""
-        recall = self.share_met(phrase.terms)
-        shared = sum(phrase.says[term] for term in sorted(phrase.terms & self.terms))
+    def likeness(self, phrase: AbstractSet[str]) -> float:
+        """Return how like a phrase's terms it is, from 0 to 1: F of recall and precision."""
+        recall = self.share_met(phrase)
+        says = {term: self.scale.of_term(term) for term in sorted(phrase)}
+        shared = sum(weight for term, weight in says.items() if term in self.terms)
         if not recall or not shared:
             return 0.0
-        precision = min(1.0, shared / phrase.weight)
+        precision = min(1.0, shared / sum(says.values()))
         return (1 + BETA**2) * recall * precision / (BETA**2 * precision + recall)
 
 

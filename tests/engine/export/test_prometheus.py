@@ -35,9 +35,8 @@ def broken(expr: str) -> list[str]:
     found = []
     if re.search(r"\b(?:and|or|unless)\s+(?:(?:on|ignoring)\s*\([^)]*\)\s*)?group_(?:left|right)", bare):
         found.append("a set operator takes no group modifier")
-    for limit in re.findall(ratio + r"(?:\[\w+\])?\)*\s*[<>]=?\s*(\d+(?:\.\d+)?)", bare):
-        if float(limit) > 1.05:
-            found.append(f"a ratio is compared with {limit}")
+    limits = re.findall(ratio + r"(?:\[\w+\])?\)*\s*[<>]=?\s*(\d+(?:\.\d+)?)", bare)
+    found += [f"a ratio is compared with {limit}" for limit in limits if float(limit) > 1.05]
     if re.search(r"-\s*[\w:]+(?:\{[^}]*\})?(?:\[\w+\])?\s+offset\s+\w+\)*\s*>", bare):
         found.append("a drop is tested as a rise")
     if re.search(r"DCGM_FI_DEV_XID_ERRORS?\s*>\s*0", bare):
@@ -54,7 +53,7 @@ def broken(expr: str) -> list[str]:
         ("A unless group_left () B", "a set operator takes no group modifier"),
         ("DCGM_FI_PROF_SM_ACTIVE < 50", "a ratio is compared with 50"),
         ("avg_over_time(DCGM_FI_PROF_SM_UTIL_RATIO[10m]) < 50", "a ratio is compared with 50"),
-        ("gpuwhy:sm_active:ratio{host=~\"a\"} > 70", "a ratio is compared with 70"),
+        ('gpuwhy:sm_active:ratio{host=~"a"} > 70', "a ratio is compared with 70"),
         ("(rate(x[5m]) - x offset 1h) > 0.2", "a drop is tested as a rise"),
         ("DCGM_FI_DEV_XID_ERRORS > 0", "the sticky Xid gauge is tested for its value"),
         ("DCGM_FI_DEV_CLOCK_THROTTLE_REASONS > 0", "idle and power cap are throttle reasons too"),
@@ -81,7 +80,7 @@ def metrics(expr: str) -> set[str]:
 
 
 def test_every_metric_exists():
-    known = {name for name in CATALOGUE.spellings} | {r["record"] for r in RULES if "record" in r}
+    known = set(CATALOGUE.spellings) | {r["record"] for r in RULES if "record" in r}
     for entry in CATALOGUE.entries["dcgm_fields"].values():
         known |= {str(name) for name in (entry["name"], *entry.get("names", ()))}
     known |= {
