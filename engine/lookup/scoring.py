@@ -17,23 +17,23 @@ from engine.lookup.analysis import Word
 
 # How much each measure counts; see `Measures`.
 WEIGHTS: Mapping[str, float] = {
-    "body": 1.81,
-    "phrase": 0.95,
-    "alike": 1.22,
-    "alike_mean": 1.2,
-    "titled": 1.23,
-    "grounded": 1.93,
-    "covered": 2.07,
-    "named": 0.28,
-    "cued": 0.5,
-    "foreign": -0.54,
-    "missing": -0.55,
-    "met": 0.55,
+    "body": 2.96,
+    "phrase": 1.48,
+    "alike": 1.95,
+    "alike_mean": 2.29,
+    "titled": 2.04,
+    "grounded": 2.56,
+    "covered": 2.92,
+    "named": 0.67,
+    "cued": 0.49,
+    "foreign": -0.97,
+    "missing": -0.35,
+    "met": 0.36,
 }
 # What an entry is worth less that says less than one which was written for a question.
 PRIORS: Mapping[str, float] = {"signals": -0.14, "taxonomy": -0.08, "thresholds": -0.17}
 # A question that is one of an entry's own, word for word, scores about this much.
-FULL = 15.0
+FULL = 23.0
 # In the likeness of question and phrase, how much more recall counts than precision (F measure).
 BETA = 1.65
 # A word that a synonym meets, or some parts of an identifier.

@@ -17,6 +17,8 @@ RULES = prometheus_rules(CATALOGUE).text
 WHO = 'UUID="GPU-a",gpu="0",modelName="NVIDIA H100 80GB HBM3"'
 HERE = f'{WHO},Hostname="n1",instance="10.0.0.1:9400",job="dcgm"'
 OUT = f'{WHO},host="n1"'
+# A GPU is known by its core readings; what else it has is recorded for those.
+SEEN = {f"DCGM_FI_DEV_POWER_USAGE{{{HERE}}}": "400x20"}
 TEMPERATURE = "gpuwhy:gpu_temp:celsius"
 
 
@@ -61,7 +63,12 @@ def test_old_and_new_names_come_out_in_one_unit(
     series: str, value: str, signal: str, recorded: float, tmp_path: Path
 ):
     name = f"gpuwhy:{signal}"
-    check(tmp_path, {f"{series}{{{HERE}}}": f"{value}x20"}, name, [(f"{name}{{{OUT}}}", recorded)])
+    check(
+        tmp_path,
+        {**SEEN, f"{series}{{{HERE}}}": f"{value}x20"},
+        name,
+        [(f"{name}{{{OUT}}}", recorded)],
+    )
 
 
 @pytest.mark.parametrize(
@@ -145,7 +152,7 @@ COUNT = f'DCGM_EXP_XID_ERRORS_COUNT{{{HERE},xid="79",window_size_in_ms="300000"}
 def test_an_xid_is_an_event_when_it_comes(given: dict[str, str], events: int, tmp_path: Path):
     expr = 'count_over_time(gpuwhy:xid:change{code="79"}[10m])'
     found = [(f'{{{OUT},code="79"}}', events)] if events else []
-    check(tmp_path, given, expr, found)
+    check(tmp_path, {**SEEN, **given}, expr, found)
 
 
 @pytest.mark.parametrize("up", [0, 1])
