@@ -20,7 +20,7 @@ _OPENING = re.compile(
     re.IGNORECASE,
 )
 _NUMBER = re.compile(r"^(?:0x[0-9a-f]+|[0-9]+)$")
-_GPU = re.compile(r"^(?:[abghltv][0-9]{1,3}s?|gb[0-9]{3}|gh200|rtx[0-9]*|mi[0-9]{3}[ax]?)$")
+_GPU = re.compile(r"^(?:[abghltv][0-9]{1,3}[a-z]?|gb[0-9]{3}|gh200|rtx[0-9]*|mi[0-9]{3}[ax]?)$")
 _KINDS: tuple[frozenset[str], ...] = (
     frozenset(("amd", "rocm", "instinct", "nvidia", "cuda", "intel")),
     frozenset(("vllm", "sglang", "tgi", "triton", "tensorrt", "trtllm", "dynamo")),
@@ -72,12 +72,13 @@ def follow_up(question: str, before: str, index: Index) -> Meant | None:
         return None
     new = _words(question)
     kept = [word for word in _words(before) if not any(_same_kind(word, other) for other in new)]
-    said = " ".join([*kept, *new])
+    # What is new is what is asked for: it counts twice.
+    said = " ".join([*kept, *new, *new])
     vendor = "amd" if _AMD & set(new) or any(w.startswith("mi3") for w in new) else ""
     vendor = vendor or ("nvidia" if _NVIDIA & set(new) else "")
     if not vendor:
         return Meant(said)
-    return Meant(f"{said} {vendor} equivalent", lambda card: _favour(card, vendor))
+    return Meant(f"{said} {vendor}", lambda card: _favour(card, vendor))
 
 
 def _words(text: str) -> list[str]:
