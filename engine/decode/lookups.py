@@ -28,8 +28,12 @@ def by_lookup_name(text: str, catalogue: Catalogue, kind: str | None = None) -> 
         forms = (base, *(f"{base}{suffix}" for suffix in _SUFFIXES))
         found = [one for form in forms for one in _called(form, catalogue, kind)]
         found = [one for one in found if one.kind == "metric"]
-    defining = [one for one in found if one.kind not in _MENTIONING]
-    return defining or found
+    return [one for one in found if is_defining(one)] or found
+
+
+def is_defining(candidate: Candidate) -> bool:
+    """Return whether an entry says what the name is, not how to use what has it."""
+    return candidate.kind not in _MENTIONING
 
 
 def lookup_names(catalogue: Catalogue, kind: str | None) -> Iterator[str]:

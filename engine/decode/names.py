@@ -9,7 +9,7 @@ from engine.catalogue.nearest import fold, nearest
 from engine.catalogue.types import Catalogue, Signal, Spelling
 from engine.decode.codes import with_context
 from engine.decode.entries import Entry, candidate, errata_of, sources_of
-from engine.decode.lookups import by_lookup_name, lookup_names
+from engine.decode.lookups import by_lookup_name, is_defining, lookup_names
 from engine.decode.numbers import MASK_TABLE
 from engine.model import Candidate, Item
 
@@ -55,7 +55,8 @@ def by_name(text: str, catalogue: Catalogue, kind: str | None = None) -> tuple[C
             entry = catalogue.entries["gpu_models"][model.id]
             found["gpu_model"] = [_reading("gpu_model", entry, catalogue)]
     known = [reading for name in _KIND_ORDER for reading in found.get(name, ())]
-    return (*known, *by_lookup_name(text, catalogue, kind))
+    looked_up = by_lookup_name(text, catalogue, kind)
+    return (*known, *(one for one in looked_up if is_defining(one) or not known))
 
 
 def nearest_names(text: str, catalogue: Catalogue, kind: str | None = None) -> tuple[str, ...]:

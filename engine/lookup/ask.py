@@ -112,7 +112,7 @@ def is_sure(hits: tuple[Hit, ...]) -> bool:
     if first.measures.grounded < SURE_GROUNDED:
         return False
     said = first.weight >= SURE_WEIGHT and first.score >= SURE_SCORE
-    return said or first.measures.named > 0
+    return said or first.measures.named + first.measures.coded > 0
 
 
 def to_answer(card: Card, score: float, values: Mapping[str, str] | None = None) -> AskAnswer:

@@ -25,7 +25,7 @@ from engine.lookup.analysis import Analyser
 from engine.lookup.card import Card
 
 # Raised whenever the stored form, or how terms are made, changes.
-FORMAT = 1
+FORMAT = 2
 KEPT = 2
 _SHORTEST_WORD = 5
 _TERMS = "terms.json"
@@ -39,7 +39,8 @@ class Corpus:
         phrases: for each card the terms of its title, names and questions, a list each.
         heads: terms of what each card is about, each once.
         bodies: all terms of each card, each once.
-        words: plain words, against which misspelt ones are corrected.
+        words: plain words of titles, names and texts, against which misspelt ones are corrected
+            (questions hold slips of their own).
         counts: in how many phrases and cards each term stands.
         by_body: BM25 over whole cards.
         by_phrase: BM25 over all phrases, in order.
@@ -69,7 +70,8 @@ class Corpus:
             # The title counts twice: it says what the entry is about.
             more = [term for text in _more(card) for term in analyser.terms(text)]
             bodies.append([*own[0], *asked, *tools, *more])
-            words.update(w for text in (*_phrases(card), card.text) for w in plain_words(text))
+            spelled = (card.title, card.text, *card.names)
+            words.update(word for text in spelled for word in plain_words(text))
         flat = [phrase for own in phrases for phrase in own]
         counts = Counter(term for terms in (*flat, *bodies) for term in set(terms))
         return cls(

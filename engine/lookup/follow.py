@@ -71,14 +71,23 @@ def follow_up(question: str, before: str, index: Index) -> Meant | None:
     if not _OPENING.match(question) and len(index.words(question)) > _SHORT:
         return None
     new = _words(question)
-    kept = [word for word in _words(before) if not any(_same_kind(word, other) for other in new)]
+    said: list[str] = []
+    placed: set[str] = set()
+    for word in _words(before):
+        other = next((one for one in new if _same_kind(word, one)), None)
+        if other is None:
+            said.append(word)
+        elif other not in placed:
+            said.append(other)
+            placed.add(other)
     # What is new is what is asked for: it counts twice.
-    said = " ".join([*kept, *new, *new])
+    rest = [word for word in new if word not in placed]
+    said += [*rest, *new]
     vendor = "amd" if _AMD & set(new) or any(w.startswith("mi3") for w in new) else ""
     vendor = vendor or ("nvidia" if _NVIDIA & set(new) else "")
     if not vendor:
-        return Meant(said)
-    return Meant(f"{said} {vendor}", lambda card: _favour(card, vendor))
+        return Meant(" ".join(said))
+    return Meant(" ".join([*said, vendor]), lambda card: _favour(card, vendor))
 
 
 def _words(text: str) -> list[str]:

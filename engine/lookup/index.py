@@ -31,6 +31,8 @@ CANDIDATES = 40
 PHRASES = 3
 _SHORTEST_CORRECTED = 5
 _LONG_WORD = 8
+# A word that stands in so many places is no slip.
+_OFTEN = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +89,8 @@ class Index:
         self._by_letter: dict[str, list[str]] = {}
         for word in corpus.words:
             self._by_letter.setdefault(word[0], []).append(word)
-        self._known = frozenset(map(stem, corpus.words)) | self._scale.terms
+        often = (term for term, count in corpus.counts.items() if count >= _OFTEN)
+        self._known = frozenset((*map(stem, corpus.words), *often))
 
     def search(
         self, question: str, count: int = 10, *, boost: Boost | None = None
@@ -109,8 +112,9 @@ class Index:
         np.maximum.at(phrases, self._owners, by_phrase)
         rough = bodies + phrases
         best = [int(n) for n in np.argsort(-rough, kind="stable")[:CANDIDATES] if rough[n] > 0]
-        named = self._names.find(question)
-        best += sorted(named.difference(best))
+        coded = self._names.codes(self._spelled(question))
+        named = self._names.identifiers(question)
+        best += sorted((named | coded).difference(best))
         cued = {c for c, cues in self._cues.items() if any(cue <= asked.terms for cue in cues)}
         hits = []
         for number in best:
@@ -128,6 +132,7 @@ class Index:
                 titled=asked.likeness(frozenset(self._phrases[first])),
                 grounded=asked.share_met(self._heads[number]),
                 covered=asked.share_met(self._bodies[number]),
+                coded=(number in coded) / max(1, len(coded)),
                 named=(number in named) / max(1, len(named)),
                 cued=card.concern in cued,
                 foreign=card.vendor == "amd" and "~amd" not in asked.terms,
@@ -166,6 +171,10 @@ class Index:
             next((term for term in word.alike if term.startswith("~")), word.exact[0])
             for word in words
         )
+
+    def _spelled(self, question: str) -> str:
+        """Return a question in plain words, misspelt ones put right."""
+        return " ".join(self._corrected(word) or word for word in self._analyser.words(question))
 
     def _corrected(self, word: str) -> str:
         """Return the word of the knowledge base that a misspelt one means, or nothing.

@@ -35,9 +35,13 @@ class Names:
             if card.concern == "throttle_reasons":
                 self._bits[int(card.raw["bit"])] = number
 
-    def find(self, question: str) -> frozenset[int]:
-        """Return the numbers of the cards that are named."""
-        return frozenset((*self._codes(question), *self._identifiers(question)))
+    def codes(self, question: str) -> frozenset[int]:
+        """Return the cards whose number a question gives: an Xid, a field, the bits of a mask."""
+        return frozenset(self._codes(question))
+
+    def identifiers(self, question: str) -> frozenset[int]:
+        """Return the cards with a name in a question that nobody writes by chance."""
+        return frozenset(self._identifiers(question))
 
     def _codes(self, question: str) -> Iterator[int]:
         for found in _CODE.finditer(question):

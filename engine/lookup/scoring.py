@@ -24,7 +24,8 @@ WEIGHTS: Mapping[str, float] = {
     "titled": 2.04,
     "grounded": 2.56,
     "covered": 2.92,
-    "named": 0.67,
+    "coded": 8.0,
+    "named": 1.0,
     "cued": 0.49,
     "foreign": -0.97,
     "missing": -0.35,
@@ -57,7 +58,8 @@ class Measures:
         titled: likeness of the question and its title.
         grounded: share of the question that title, names and phrases meet, from 0 to 1.
         covered: share of the question that any of its text meets.
-        named: 1 if the question names it outright, shared among all that are named.
+        coded: 1 if the question gives its number (an Xid, a field, a bit), shared among all such.
+        named: 1 if the question holds a name of it, shared among all that are named.
         cued: 1 if the question asks for its sort of entry.
         foreign: 1 for an entry on AMD where nobody spoke of AMD.
         missing: subjects of the question that it never speaks of.
@@ -72,6 +74,7 @@ class Measures:
     titled: float
     grounded: float
     covered: float
+    coded: float
     named: float
     cued: float
     foreign: float
@@ -97,11 +100,6 @@ class Scale:
     def __init__(self, counts: Mapping[str, int], total: int) -> None:
         self._idf = {t: log(1 + (total - n + 0.5) / (n + 0.5)) for t, n in counts.items()}
         self._unknown = max(self._idf.values(), default=1.0)
-
-    @property
-    def terms(self) -> frozenset[str]:
-        """All terms that there are."""
-        return frozenset(self._idf)
 
     def of_term(self, term: str) -> float:
         """Return what a term says; 0 for a synonym's canonical term, which stands for a word."""

@@ -240,7 +240,7 @@ class TestFieldsAndNames:
         found = decode("DCGM_FI_DEV_SM_CLOK", catalogue)
         assert found.candidates == ()
         assert found.nearest[0] == "DCGM_FI_DEV_SM_CLOCK"
-        assert decode("h100", catalogue).nearest == ("h100_nvl", "h100_sxm", "h100_pcie")
+        assert decode("h100", catalogue).nearest[:3] == ("h100_nvl", "h100_sxm", "h100_pcie")
         assert decode("cause powr_brake", catalogue).nearest[0] == "power_brake"
 
 

@@ -26,7 +26,7 @@ def first(question: str, after: str | None = None) -> str:
         ("dcgm feild 1003", "dcgm_fields/1003"),
         ("throttle mask 0x40", "throttle_reasons/hw_thermal"),
         ("what does NCCL_IB_HCA do", "nccl_variables/nccl_ib_hca"),
-        ("can nsys attach to a running process", "nsys/attach"),
+        ("nsys profile -p PID: does nsys attach to a process?", "nsys/attach"),
         ("AMD equivalent of Nsight Compute", "amd_tools/ncu"),
     ],
 )
