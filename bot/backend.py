@@ -204,9 +204,7 @@ class Backend:
         what, runbooks = args.text("format"), args.text("runbooks", "")
         args.done()
         catalogue = self._ready.catalogue
-        return await self._apart(
-            lambda: export.run(what, catalogue=catalogue, runbooks=runbooks)
-        )
+        return await self._apart(lambda: export.run(what, catalogue=catalogue, runbooks=runbooks))
 
     async def _read(self, args: Arguments) -> Answer:
         inputs = args.inputs()

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from bot.answer import (
+    Align,
     Block,
     Code,
     Fields,
@@ -135,7 +136,7 @@ def _structured(card: Card, values: Mapping[str, str] | None) -> Iterator[Block]
             tuple(
                 (line(name.replace("_", " ")), line(_plain(fact))) for name, fact in facts.items()
             ),
-            (),
+            (Align.LEFT, Align.LEFT),
         )
 
 

@@ -80,7 +80,7 @@ def _entries(catalogue: Catalogue, concern: str) -> Answer:
             Table(
                 ("id", "status", "title"),
                 tuple((line(code(key)), line(status), line(said)) for key, status, said in rows),
-                (),
+                (Align.LEFT, Align.LEFT, Align.LEFT),
             ),
         ),
         data={

@@ -97,7 +97,10 @@ def test_words_are_read(words, command, args):
         ("swep", "no command 'swep'; did you mean 'sweep'?"),
         ("cpature nsys node-3:5 10s", "no command 'cpature'; did you mean 'capture'?"),
         ("hlep", "did you mean 'help'?"),
-        ("bogus", "no command 'bogus'; use one of why, sweep, decode, ask, read, calc, kb, export, capture, rules, help"),
+        (
+            "bogus",
+            "no command 'bogus'; use one of why, sweep, decode, ask, read, calc, kb, export, capture, rules, help",
+        ),
         ("don't profile node-3:5", "no command"),
         ("help captrue", "did you mean 'capture'?"),
         ("why", "why needs a target"),

@@ -40,7 +40,9 @@ def exporters(fleet: Fleet) -> Iterator[dict[str, list[tuple[str, str, str]]]]:
     async def serve() -> None:
         async with serve_fleet(fleet, clock=running_clock(fleet.start + 1800.0)) as served:
             for target in served.targets:
-                found.setdefault(target.job, []).append((target.address, target.path, target.instance))
+                found.setdefault(target.job, []).append(
+                    (target.address, target.path, target.instance)
+                )
             ready.set()
             await stop.wait()
 
@@ -68,7 +70,11 @@ def configuration(jobs: dict[str, list[tuple[str, str, str]]], rules: Path) -> s
         )
     return json.dumps(
         {
-            "global": {"scrape_interval": "1s", "scrape_timeout": "1s", "evaluation_interval": "1s"},
+            "global": {
+                "scrape_interval": "1s",
+                "scrape_timeout": "1s",
+                "evaluation_interval": "1s",
+            },
             "rule_files": [str(rules)],
             "scrape_configs": scrapes,
         }
@@ -91,7 +97,10 @@ def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     fleet = Fleet(
         nodes=2,
         gpus=4,
-        faults=[Fault("power_brake", "node-1", begun), Fault("power_limit_lowered", "node-0:1", begun)],
+        faults=[
+            Fault("power_brake", "node-1", begun),
+            Fault("power_limit_lowered", "node-0:1", begun),
+        ],
         profiles={"node-1": Profile(names="canonical", host_label="hostname")},
     )
     with (
@@ -120,7 +129,10 @@ def test_no_rule_fails(prometheus: str):
 
 
 def test_both_naming_styles_arrive_under_one_name(prometheus: str):
-    for host, name in (("node-0", "DCGM_FI_DEV_GPU_TEMP"), ("node-1", "DCGM_FI_DEV_GPU_TEMP_CELSIUS")):
+    for host, name in (
+        ("node-0", "DCGM_FI_DEV_GPU_TEMP"),
+        ("node-1", "DCGM_FI_DEV_GPU_TEMP_CELSIUS"),
+    ):
         raw = ask(prometheus, f'{name}{{instance="{host}:9400"}}')
         recorded = ask(prometheus, f'gpuwhy:gpu_temp:celsius{{host="{host}"}}')
         assert len(raw) == len(recorded) == 4

@@ -33,7 +33,9 @@ def broken(expr: str) -> list[str]:
     bare = " ".join(re.sub(r'"[^"]*"', '""', expr).split())
     ratio = r"(?:DCGM_FI_PROF_\w*(?:ACTIVE|RATIO|OCCUPANCY)|gpuwhy:\w+:ratio)(?:\{[^}]*\})?"
     found = []
-    if re.search(r"\b(?:and|or|unless)\s+(?:(?:on|ignoring)\s*\([^)]*\)\s*)?group_(?:left|right)", bare):
+    if re.search(
+        r"\b(?:and|or|unless)\s+(?:(?:on|ignoring)\s*\([^)]*\)\s*)?group_(?:left|right)", bare
+    ):
         found.append("a set operator takes no group modifier")
     limits = re.findall(ratio + r"(?:\[\w+\])?\)*\s*[<>]=?\s*(\d+(?:\.\d+)?)", bare)
     found += [f"a ratio is compared with {limit}" for limit in limits if float(limit) > 1.05]
@@ -142,7 +144,11 @@ def test_runbooks_may_lie_elsewhere():
 
 def test_recorded_names_tell_the_unit():
     names = {rule["record"] for rule in RULES if "record" in rule}
-    assert {"gpuwhy:gpu_temp:celsius", "gpuwhy:power_usage:watts", "gpuwhy:sm_active:ratio"} <= names
+    assert {
+        "gpuwhy:gpu_temp:celsius",
+        "gpuwhy:power_usage:watts",
+        "gpuwhy:sm_active:ratio",
+    } <= names
     for signal in CATALOGUE.signals.values():
         assert any(name.startswith(f"gpuwhy:{signal.id}:") for name in names), signal.id
 

@@ -11,7 +11,9 @@ from engine.lookup.analysis import Analyser, stem
 ANALYSER = Analyser({"allreduce": ["allreduce", "all reduce"], "slow": ["slow", "crawls"]})
 
 
-@pytest.mark.parametrize("text", ["AllReduce", "all-reduce", "all reduce", "ALLREDUCE", "allreduce"])
+@pytest.mark.parametrize(
+    "text", ["AllReduce", "all-reduce", "all reduce", "ALLREDUCE", "allreduce"]
+)
 def test_a_name_is_met_in_every_spelling(text: str) -> None:
     assert "~allreduce" in ANALYSER.terms(text)
 
