@@ -7,6 +7,7 @@ text (decode, read, rules) runs in a few more threads. The caller's loop only wa
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 OpenSource = Callable[[], "Source"]
+
+log = logging.getLogger(__name__)
 
 _THREADS = 4
 _PING_S = 5.0
@@ -91,17 +94,22 @@ class Backend:
         """Whether questions about readings can be answered."""
         return self._open_source is not None
 
-    async def start(self) -> None:
+    async def start(self, *, strict: bool = False) -> None:
         """Load knowledge and rules.
+
+        Args:
+            strict: refuse what is broken in them; otherwise it is left out, and logged.
 
         Raises:
             CatalogueError: they do not load.
         """
 
         def load() -> Engine:
-            return Engine(load_catalogue(self._overlays, strict=False))
+            return Engine(load_catalogue(self._overlays, strict=strict))
 
         self._engine = await self._apart(load)
+        for text in self._engine.catalogue.left_out:
+            log.warning("%s", text)
 
     async def run(self, request: Request) -> Answer:
         """Run a request.

@@ -117,7 +117,7 @@ class _Probes:
         await self._backend.aclose()
 
     async def _rules(self) -> str:
-        await self._backend.start()
+        await self._backend.start(strict=True)
         return "knowledge and rules load"
 
     async def _policy(self) -> str:

@@ -1,7 +1,7 @@
 """Free questions: what is asked of the knowledge base, when a message is no command.
 
-A message counts as a question by its form, or as a symptom by its words; whether the knowledge base knows the answer is for
-retrieval to say, which answers "not sure" rather than guess.
+A message counts as a question by its form, or as a symptom by its words; whether the knowledge base
+knows the answer is for retrieval to say, which answers "not sure" rather than guess.
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ _FORM = re.compile(
 )
 # A symptom told without a question counts as one if it speaks of the field.
 _FIELD = re.compile(
-    r"\b(?:gpus?|cuda|nccl|rccl|all-?reduce|all-?gather|collectives?|ttft|tpot|itl|kv[ -]?cache|nsys"
-    r"|ncu|nsight|dcgm\w*|nvidia-smi|xids?|sxids?|ecc|vllm|sglang|triton|tensorrt|ranks?|mfu|throttl\w+"
+    r"\b(?:gpus?|cuda|nccl|rccl|all-?reduce|all-?gather|collectives?|ttft|tpot|itl|kv[ -]?cache"
+    r"|nsys|ncu|nsight|dcgm\w*|nvidia-smi|xids?|sxids?|ecc|vllm|sglang|triton|tensorrt|ranks?|mfu"
+    r"|throttl\w+"
     r"|nvlink|nvswitch|infiniband|ib|roce|rdma|gpudirect|lustre|gpfs|nfs|checkpoint\w*|data-?loaders?"
     r"|rocm|rocprof\w*|amd-smi|rocm-smi|mi\d{3}x?|h100|h200|a100|b200|pytorch|torch\w*|nvtx|promql"
     r"|prometheus|exporter|tensor cores?|sm_active|hbm|tokens?|prefill|decode|kernels?|roofline)\b",
