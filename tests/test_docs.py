@@ -92,3 +92,13 @@ def test_the_project_speaks_of_itself_alone():
     roots = ["engine", "bot", "rules", "knowledge", "docs", "benchmarks"]
     pages = [p for r in roots for p in (ROOT / r).rglob("*") if p.suffix in {".py", ".yaml", ".md"}]
     assert not [str(p) for p in [*pages, *PAGES] if words.search(p.read_text())]
+
+
+def test_the_reference_is_what_the_knowledge_base_says():
+    from engine.lookup.pages import pages
+
+    folder = ROOT / "docs" / "reference"
+    made = pages(load_catalogue())
+    assert sorted(path.name for path in folder.glob("*.md")) == sorted(made)
+    changed = [name for name, text in made.items() if (folder / name).read_text() != text]
+    assert changed == [], "run: gpuwhy kb reference docs/reference"

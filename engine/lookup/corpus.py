@@ -57,7 +57,7 @@ class Corpus:
     @classmethod
     def make(cls, cards: Sequence[Card], analyser: Analyser) -> Corpus:
         """Analyse cards."""
-        texts = [_phrases(card) for card in cards]
+        texts = [phrases_of(card) for card in cards]
         phrases = [[analyser.terms(text) for text in of_card] for of_card in texts]
         heads: list[list[str]] = []
         bodies: list[list[str]] = []

@@ -9,7 +9,7 @@ question covers of an entry and by how alike it is to one of the questions that 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from itertools import pairwise
 
 import bm25s
@@ -21,7 +21,7 @@ from rapidfuzz.distance import OSA
 from engine.lookup import scoring
 from engine.lookup.analysis import Analyser, Word, stem
 from engine.lookup.card import Card
-from engine.lookup.corpus import cached
+from engine.lookup.corpus import cached, phrases_of
 from engine.lookup.named import Names
 
 Floats = npt.NDArray[np.float32]
@@ -33,6 +33,8 @@ _SHORTEST_CORRECTED = 5
 _LONG_WORD = 8
 # A word that stands in so many places is no slip.
 _OFTEN = 12
+# What a question says that is one of an entry's own, though none of its words says anything.
+_WHOLE = 100.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +87,12 @@ class Index:
         ends = np.cumsum([0, *map(len, corpus.phrases)])
         self._spans = [(int(first), int(last)) for first, last in pairwise(ends)]
         self._owners = np.repeat(np.arange(len(self.cards)), np.diff(ends))
+        self._subjectless = {
+            " ".join(self._analyser.words(text)): number
+            for number, (card, own) in enumerate(zip(self.cards, corpus.phrases, strict=True))
+            for text, terms in zip(phrases_of(card), own, strict=True)
+            if not terms
+        }
         self._scale = scoring.Scale(corpus.counts, len(self._bodies) + len(self._phrases))
         self._by_letter: dict[str, list[str]] = {}
         for word in corpus.words:
@@ -103,8 +111,8 @@ class Index:
             boost: factor for an entry's score (1 leaves it), for what retrieval cannot know.
         """
         words = self.words(question)
-        if not words or not self.cards:
-            return ()
+        if not words:
+            return self._verbatim(question)
         asked = scoring.Question.of(words, self._scale)
         bodies = _scores(self._by_body, asked.terms, len(self.cards)) / asked.weight
         by_phrase = _scores(self._by_phrase, asked.terms, len(self._owners)) / asked.weight
@@ -144,6 +152,15 @@ class Index:
             hits.append(Hit(card, score, measures, asked.weight))
         hits.sort(key=lambda hit: (-hit.score, hit.card.key))
         return tuple(hits[:count])
+
+    def _verbatim(self, question: str) -> tuple[Hit, ...]:
+        """Return the entry that answers a question without a subject, word for word."""
+        number = self._subjectless.get(" ".join(self._analyser.words(question)))
+        if number is None:
+            return ()
+        nothing = dict.fromkeys((field.name for field in fields(scoring.Measures)), 0.0)
+        measures = scoring.Measures(**nothing | {"alike": 1.0, "grounded": 1.0, "covered": 1.0})
+        return (Hit(self.cards[number], 1.0, measures, weight=_WHOLE),)
 
     def words(self, question: str) -> list[Word]:
         """Return the words of a question that carry a subject.
