@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -21,7 +22,7 @@ from bot.answer import (
 )
 from bot.commands import entry
 from bot.router.spans import Marked
-from bot.router.targets import mark_explicit, mark_spoken
+from bot.router.targets import mark_explicit, mark_spoken, shortest
 from engine.errors import UsageError
 from engine.model import to_json
 from engine.topology import Target, parse_target
@@ -31,6 +32,11 @@ if TYPE_CHECKING:
     from engine.lookup.ask import Library
     from engine.lookup.model import Ask
 
+# Words by which somebody asks how a thing is, not how something is done.
+_STATE = re.compile(
+    r"\b(?:slow\w*|healthy|sick|broken|wrong|bad|ok|okay|fine|why|hot|throttl\w+|degraded|dead|stuck)\b",
+    re.IGNORECASE,
+)
 _SENTENCE = re.compile(r"(?<=[.!?])\s+")
 # Letters of an entry that is only pointed at.
 _BRIEF = 260
@@ -53,10 +59,17 @@ def run(text: str, *, catalogue: Catalogue, after: str | None = None) -> Answer:
 
     shelf = library(catalogue)
     question, target = without_target(text)
-    before = "\n".join(without_target(one)[0] for one in after.splitlines()) if after else None
-    values = placeholders(target)
-    found = shelf.ask(question or text, after=before, values=values)
-    return _answer(found, shelf, values)
+    asked = [without_target(one) for one in (after or "").splitlines()]
+    found = shelf.ask(
+        question or text,
+        after="\n".join(words for words, _ in asked) or None,
+        values=placeholders(target),
+    )
+    if target is None and found.after:
+        # What follows a question about a target is about the same one.
+        target = next((named for _, named in reversed(asked) if named), None)
+        found = shelf.ask(question or text, after=found.after, values=placeholders(target))
+    return _answer(found, shelf, target)
 
 
 def without_target(text: str) -> tuple[str, Target | None]:
@@ -93,13 +106,20 @@ def placeholders(target: Target | None) -> dict[str, str]:
     return {name: str(value) for name, value in known.items() if value is not None}
 
 
-def _answer(found: Ask, shelf: Library, values: dict[str, str]) -> Answer:
+def _answer(found: Ask, shelf: Library, target: Target | None) -> Answer:
     return Answer(
         title=_title(found),
-        blocks=tuple(_blocks(found, shelf, values)),
+        blocks=(*_verdict(target, found), *_blocks(found, shelf, placeholders(target))),
         data=to_json(found),
         level=Level.CLEAR if found.sure else Level.UNKNOWN,
     )
+
+
+def _verdict(target: Target | None, found: Ask) -> Iterator[Block]:
+    """Yield where to turn with a question about the state of one thing: its readings decide."""
+    if target is not None and (not found.sure or _STATE.search(found.question)):
+        name = shlex.quote(shortest(target))
+        yield Text(line("What its readings say: ", code(f"gpuwhy why {name}")))
 
 
 def _title(found: Ask) -> Line:
@@ -124,7 +144,7 @@ def _blocks(found: Ask, shelf: Library, values: dict[str, str]) -> Iterator[Bloc
         return
     first = found.answers[0]
     if found.calculation is None:
-        yield from entry.blocks(first, shelf.card(first.id), values)
+        yield from entry.blocks(first, shelf.card(first.id), values, brief=True)
     if found.answers[1:]:
         yield Heading(line("See also"), 2)
         yield _nearest(found, 1)

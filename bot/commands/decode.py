@@ -87,7 +87,8 @@ def _named(candidate: Candidate) -> Line:
     if len(candidate.items) == 1 and candidate.kind != "throttle":
         item = candidate.items[0]
         same = item.name in {value, f"{kind} {value}"}
-        names = [(item.extra or {}).get("title") or item.meaning if same else item.name]
+        title = (item.extra or {}).get("title") or item.meaning
+        names = [title.removeprefix(f"{value}: ") if same else item.name]
     else:
         names = [item.id for item in candidate.items]
     return line(f"{kind} ", code(value), f": {some(names)}" if any(names) else "")
@@ -110,6 +111,8 @@ def _blocks(decoded: Decode) -> Iterator[Block]:
 
 
 def _candidate(candidate: Candidate) -> Iterator[Block]:
+    if candidate.kind == "throttle" and candidate.value == 0:
+        yield Text(line("No reason is set: nothing holds the clocks down."))
     if len(candidate.items) == 1:
         yield from _single(candidate.items[0])
     elif candidate.items:

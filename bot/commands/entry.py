@@ -29,15 +29,19 @@ from engine.units import number
 
 
 def blocks(
-    answer: AskAnswer, card: Card, values: Mapping[str, str] | None = None
+    answer: AskAnswer,
+    card: Card,
+    values: Mapping[str, str] | None = None,
+    *,
+    brief: bool = False,
 ) -> Iterator[Block]:
-    """Yield an entry in full, the things to do and to look at first."""
+    """Yield an entry, the things to do and to look at first; ``brief`` leaves out bare facts."""
     yield Text(line(answer.text))
     yield from commands(answer.runs)
     if answer.readings:
         yield Heading(line("Look at"), 2)
         yield bullets(line(code(r.name), reading(r)) for r in answer.readings)
-    yield from _structured(card, values)
+    yield from _structured(card, values, brief=brief)
     yield from notes(answer)
 
 
@@ -59,8 +63,8 @@ def notes(answer: AskAnswer) -> Iterator[Block]:
     for erratum in answer.errata:
         yield Note(NoteKind.INFO, line(f"Erratum: {erratum}"))
     if answer.status != "confirmed":
-        doubt = "one source only" if answer.status == "single" else "sources disagree"
-        yield Note(NoteKind.INFO, line(f"Status: {doubt}"))
+        doubt = "Rests on one source" if answer.status == "single" else "Sources disagree on this"
+        yield Note(NoteKind.INFO, line(doubt))
     if answer.sources:
         yield Text(line(muted("Sources: " + "; ".join(answer.sources))))
 
@@ -89,6 +93,8 @@ def calculation(found: Calculation) -> Iterator[Block]:
 def quantity(found: Quantity) -> str:
     """Return a quantity with its unit."""
     value = found.value if isinstance(found.value, str) else number(found.value)
+    if isinstance(found.value, float) and 0 < abs(found.value) < 0.01:
+        value = f"{found.value:.4g}"
     # The name of a count says what is counted: "ranks = 8".
     return value if found.unit in {"", "count"} else f"{value} {found.unit}"
 
@@ -106,7 +112,7 @@ def _does(run: Run) -> str:
     return _flat(run.does) + (f" ({'; '.join(about)})" if about else "")
 
 
-def _structured(card: Card, values: Mapping[str, str] | None) -> Iterator[Block]:
+def _structured(card: Card, values: Mapping[str, str] | None, *, brief: bool) -> Iterator[Block]:
     """Yield what only some entries have: steps, flags, numbers, queries, code, facts."""
     if steps := card.get("steps"):
         yield Heading(line("Steps"), 2)
@@ -130,7 +136,8 @@ def _structured(card: Card, values: Mapping[str, str] | None) -> Iterator[Block]
     for snippet in card.get("code") or ():
         yield Text(line(_flat(snippet["does"])))
         yield Code(fill(snippet["text"].rstrip("\n"), values), snippet["language"])
-    if facts := card.get("facts"):
+    facts = card.get("facts")
+    if facts and not brief:
         yield Table(
             ("fact", "value"),
             tuple(

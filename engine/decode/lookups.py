@@ -17,6 +17,8 @@ _VARIABLES = "nccl_variables"
 _MENTIONING = frozenset(
     ("advice", "alert", "checklist", "flow", "observation", "query", "question", "symptom")
 )
+# What a name most likely means, if it means several things.
+_FIRST = ("nccl_variable", "metric", "report", "flag", "tool", "command", "variable")
 _TOLD = ("versions", "vendor", "caution", "instead", "facts", "see", "status")
 
 
@@ -28,6 +30,7 @@ def by_lookup_name(text: str, catalogue: Catalogue, kind: str | None = None) -> 
         forms = (base, *(f"{base}{suffix}" for suffix in _SUFFIXES))
         found = [one for form in forms for one in _called(form, catalogue, kind)]
         found = [one for one in found if one.kind == "metric"]
+    found.sort(key=lambda one: _FIRST.index(one.kind) if one.kind in _FIRST else len(_FIRST))
     return [one for one in found if is_defining(one)] or found
 
 

@@ -23,6 +23,9 @@ _REMEMBERED = 8
 SURE_SCORE = 0.3
 SURE_GROUNDED = 0.4
 SURE_WEIGHT = 10.0
+# A question this like one of the entry's own may be short.
+SURE_ALIKE = 0.75
+SURE_SHORT = 4.5
 
 
 class Library:
@@ -112,7 +115,8 @@ def is_sure(hits: tuple[Hit, ...]) -> bool:
     if first.measures.grounded < SURE_GROUNDED:
         return False
     said = first.weight >= SURE_WEIGHT and first.score >= SURE_SCORE
-    return said or first.measures.named + first.measures.coded > 0
+    own = first.weight >= SURE_SHORT and first.measures.alike >= SURE_ALIKE
+    return said or own or first.measures.named + first.measures.coded > 0
 
 
 def to_answer(card: Card, score: float, values: Mapping[str, str] | None = None) -> AskAnswer:

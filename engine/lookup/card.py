@@ -14,6 +14,11 @@ from typing import Any
 
 from engine.lookup.placeholders import fill
 
+# Programs that look at the machine that they run on.
+_ON_THE_HOST = frozenset(
+    """amd-smi dcgmi dcgmproftester dcgmproftester12 dmesg ethtool ibstat ibstatus journalctl lspci
+    nvidia-smi perfquery py-spy rdma rocm-smi""".split()  # noqa: SIM905 - a list of words reads better
+)
 _SUBCOMMAND = re.compile(r"[a-z][a-z-]*")
 _VERSION = re.compile(r"(?<=[a-z])\d+$")
 
@@ -32,15 +37,31 @@ class CommandLine:
     versions: str | None = None
 
     def line(self, values: Mapping[str, str] | None = None) -> str:
-        """Return the line to paste, placeholders filled or written as upper-case words."""
+        """Return the line to paste, placeholders filled or written as upper-case words.
+
+        Where the host is known and the program looks at the machine that it runs on, the line goes
+        there by ssh.
+        """
+        host = self._elsewhere(values)
         if self.show:
-            return fill(self.show.rstrip("\n"), values, quote=True)
+            shown = fill(self.show.rstrip("\n"), values, quote=True)
+            return f"ssh {shlex.quote(host)} {shlex.quote(shown)}" if host else shown
         words = [f"{name}={_word(value, values)}" for name, value in self.env.items()]
-        return " ".join([*words, *(_word(word, values) for word in self.argv)])
+        plain = " ".join([*words, *(_word(word, values) for word in self.argv)])
+        return f"ssh {shlex.quote(host)} {plain}" if host else plain
 
     def words(self, values: Mapping[str, str] | None = None) -> tuple[str, ...]:
-        """Return the argument vector, filled."""
-        return tuple(fill(word, values) for word in self.argv)
+        """Return the argument vector, filled, with ssh in front as in `line`."""
+        filled = tuple(fill(word, values) for word in self.argv)
+        host = self._elsewhere(values)
+        return ("ssh", host, shlex.join(filled)) if host else filled
+
+    def _elsewhere(self, values: Mapping[str, str] | None) -> str:
+        """Return the host to run on, or nothing if that is known not, or not to matter."""
+        here = self.argv[0].rpartition("/")[2] not in _ON_THE_HOST
+        if here or "{host}" in (self.show or " ".join(self.argv)):
+            return ""
+        return (values or {}).get("host", "")
 
 
 def _word(word: str, values: Mapping[str, str] | None) -> str:

@@ -156,7 +156,8 @@ def _keep(corpus: Corpus, folder: Path) -> None:
         shutil.rmtree(path, ignore_errors=True)
 
 
-def _phrases(card: Card) -> tuple[str, ...]:
+def phrases_of(card: Card) -> tuple[str, ...]:
+    """Return what a question is compared with: title, names and the questions of users."""
     return (card.title, *card.names, *card.asked)
 
 

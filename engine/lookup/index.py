@@ -140,13 +140,13 @@ class Index:
                 titled=asked.likeness(frozenset(self._phrases[first])),
                 grounded=asked.share_met(self._heads[number]),
                 covered=asked.share_met(self._bodies[number]),
-                coded=(number in coded) / max(1, len(coded)),
+                coded=number in coded,
                 named=(number in named) / max(1, len(named)),
                 cued=card.concern in cued,
                 foreign=card.vendor == "amd" and "~amd" not in asked.terms,
                 missing=len(absent - self._bodies[number]),
                 met=len(subjects) - len(absent),
-                prior=scoring.PRIORS.get(card.concern, 0.0),
+                prior=scoring.prior(card.concern, bool(card.commands)),
             )
             score = measures.score * (boost(card) if boost else 1.0)
             hits.append(Hit(card, score, measures, asked.weight))

@@ -9,12 +9,14 @@ from engine.catalogue.nearest import fold
 from engine.lookup.card import Card
 
 _CODE = re.compile(
-    r"\b(?P<kind>sxid|xids?|field(?:\s+id)?|throttle|throttling|clocks?[ _-]events?"
-    r"|mask|bitmask|reasons?|bit)"
+    r"\b(?P<kind>sxids?|(?:\w*_)?xid_errors|xids?|fields?(?:\s+ids?)?|throttle|throttling"
+    r"|clocks?[ _-]events?|mask|bitmask|reasons?|bit)"
     r"(?:[\s:=#,]+|\s+(?:is|of|id|code|number|errors?|bit|mask|reasons?|value)\b[\s:=#]*){1,3}"
-    r"(?P<number>0x[0-9a-f]{1,16}|\d{1,6})\b",
+    r"(?P<number>0x[0-9a-f]{1,16}|\d{1,6})\b"
+    r"(?P<more>(?:\s*(?:,|/|and|or|vs\.?|versus|&)\s*(?:0x[0-9a-f]{1,16}|\d{1,6})\b)*)",
     re.IGNORECASE,
 )
+_NUMBERS = re.compile(r"0x[0-9a-f]+|\d+", re.IGNORECASE)
 _HEX = re.compile(r"\b0x[0-9a-f]{1,16}\b", re.IGNORECASE)
 # Names that nobody writes by chance: with an underscore, a colon or a leading dash.
 _IDENTIFIER = re.compile(r"--[a-z][\w-]+|\b[A-Za-z][\w.]*(?:[_:][\w.]+)+")
@@ -46,15 +48,24 @@ class Names:
     def _codes(self, question: str) -> Iterator[int]:
         for found in _CODE.finditer(question):
             kind = found["kind"].lower()
-            value = int(found["number"], 16 if found["number"][:2].lower() == "0x" else 10)
-            if kind.startswith(("xid", "sxid", "field")):
-                concern = "dcgm_fields" if kind.startswith("field") else kind.rstrip("s")
-                key = f"{concern}/{value}"
-                yield from [self._by_key[key]] if key in self._by_key else []
-            else:
-                yield from self._of_mask(value)
+            for number in _NUMBERS.findall(f"{found['number']} {found['more']}"):
+                yield from self._coded(kind, int(number, 0) if "x" in number else int(number))
         for hexadecimal in _HEX.findall(question):
             yield from self._of_mask(int(hexadecimal, 16))
+
+    def _coded(self, kind: str, value: int) -> Iterator[int]:
+        """Yield the cards that a number of a kind means."""
+        concern = ""
+        if kind.startswith("sxid"):
+            concern = "sxid"
+        elif "xid" in kind:
+            concern = "xid"
+        elif kind.startswith("field"):
+            concern = "dcgm_fields"
+        if not concern:
+            yield from self._of_mask(value)
+        elif f"{concern}/{value}" in self._by_key:
+            yield self._by_key[f"{concern}/{value}"]
 
     def _of_mask(self, value: int) -> Iterator[int]:
         """Yield the bits of a mask, if all of them are known."""

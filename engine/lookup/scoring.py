@@ -32,7 +32,9 @@ WEIGHTS: Mapping[str, float] = {
     "met": 0.36,
 }
 # What an entry is worth less that says less than one which was written for a question.
-PRIORS: Mapping[str, float] = {"signals": -0.14, "taxonomy": -0.08, "thresholds": -0.17}
+PRIORS: Mapping[str, float] = {"signals": -0.7, "taxonomy": -1.2, "thresholds": -0.4}
+# A cause without a command to run only says what the word means.
+STUB = -2.5
 # A question that is one of an entry's own, word for word, scores about this much.
 FULL = 23.0
 # In the likeness of question and phrase, how much more recall counts than precision (F measure).
@@ -58,7 +60,7 @@ class Measures:
         titled: likeness of the question and its title.
         grounded: share of the question that title, names and phrases meet, from 0 to 1.
         covered: share of the question that any of its text meets.
-        coded: 1 if the question gives its number (an Xid, a field, a bit), shared among all such.
+        coded: 1 if the question gives its number (an Xid, a field, a bit of a mask).
         named: 1 if the question holds a name of it, shared among all that are named.
         cued: 1 if the question asks for its sort of entry.
         foreign: 1 for an entry on AMD where nobody spoke of AMD.
@@ -87,6 +89,12 @@ class Measures:
         """The score, about 1 for a question that is one of the entry's own."""
         total = sum(weight * float(getattr(self, name)) for name, weight in WEIGHTS.items())
         return max(0.0, (total + self.prior) / FULL)
+
+
+def prior(concern: str, has_commands: bool) -> float:
+    """Return what an entry's concern adds to its score."""
+    stub = STUB if concern == "taxonomy" and not has_commands else 0.0
+    return PRIORS.get(concern, 0.0) + stub
 
 
 class Scale:

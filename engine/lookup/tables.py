@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 from engine.catalogue.types import Catalogue, CauseRule
 from engine.lookup.card import Card, CommandLine, Metric, lookup_card
+from engine.lookup.placeholders import PLACEHOLDERS
 
 Entry = Mapping[str, Any]
+
+# ``{signal}`` and ``{symptom.value}`` in the commands of rules.
+_VERDICT_VALUE = re.compile(r"\{([a-z][a-z0-9_]*)(?:\.[a-z]+)?\}")
 
 # Tables that say something only together with another entry, or are no answer to a question.
 _NOT_ASKED = frozenset(
@@ -219,8 +224,18 @@ def _cause(entry: Entry, catalogue: Catalogue) -> Card:
 
 
 def _rule_commands(rule: CauseRule) -> tuple[CommandLine, ...]:
+    """Return the next steps of a rule; what only a verdict could fill is an upper-case word."""
+
+    def worded(found: re.Match[str]) -> str:
+        return found[0] if found[1] in PLACEHOLDERS else found[1].upper()
+
     return tuple(
-        CommandLine((step.command.split()[0],), step.do, show=step.command, risk=step.risk)
+        CommandLine(
+            (step.command.split()[0],),
+            step.do,
+            show=_VERDICT_VALUE.sub(worded, step.command),
+            risk=step.risk,
+        )
         for step in rule.next
         if step.command
     )

@@ -11,6 +11,7 @@ from engine.lookup.model import Quantity
 
 Worked = tuple[Sequence[Quantity], Sequence[str]]
 
+_MFU_TOO_HIGH = "more than the peak: check tokens per second, GPUs and the peak of the data type"
 _BUSBW = (
     "busbw = algbw * factor; factor = 2(n-1)/n for all_reduce, (n-1)/n for all_gather, "
     "reduce_scatter, alltoall, gather and scatter, 1 for broadcast, reduce and sendrecv; "
@@ -136,7 +137,7 @@ def _mfu(values: Values) -> Worked:
         Quantity("MFU", 100 * achieved / (gpus * peak), "%"),
         Quantity("achieved", achieved, "TFLOP/s"),
         Quantity("per GPU", achieved / gpus, "TFLOP/s"),
-    ), (_MFU_NOTE,)
+    ), (_MFU_NOTE, *((_MFU_TOO_HIGH,) if achieved > gpus * peak else ()))
 
 
 _RANKS = Input(

@@ -1,7 +1,7 @@
 """Numbers as people write them: ``70B``, ``188.5 GB/s``, ``80GiB``, ``0.9``, ``90%``, ``2 min``.
 
-Decimal prefixes are powers of 1,000 and binary ones (``GiB``) powers of 1,024. ``Gb`` and ``Gbit``
-are bits: ``400 Gb/s`` is 50 GB/s.
+Decimal prefixes are powers of 1,000 and binary ones (``GiB``) powers of 1,024; a size of ``256M``
+is one of nccl-tests, 256 MiB. ``Gb`` and ``Gbit`` are bits: ``400 Gb/s`` is 50 GB/s.
 """
 
 from __future__ import annotations
@@ -76,6 +76,7 @@ def _size(said: str, *, per_second: bool) -> float | None:
         said = re.sub(r"(?:ps|/s|/sec| per second)$", "", said)
     found = re.fullmatch(r"((?:[KMGTP]i|[kKMGTPE]?))(B|bytes?|b|bits?)", said)
     if not found:
-        return 1e9 if said in {"G", "gb", "gbs"} else None
+        # nccl-tests takes 256M for 256 MiB.
+        return _BINARY.get(f"{said.upper()}i") if len(said) == 1 and not per_second else None
     scale = _BINARY.get(found[1], _DECIMAL.get(found[1], 1.0))
     return scale / 8 if found[2] in {"b", "bit", "bits"} else scale
