@@ -91,7 +91,7 @@ class Index:
             " ".join(self._analyser.words(text)): number
             for number, (card, own) in enumerate(zip(self.cards, corpus.phrases, strict=True))
             for text, terms in zip(phrases_of(card), own, strict=True)
-            if not terms
+            if not terms and self._analyser.words(text)
         }
         self._scale = scoring.Scale(corpus.counts, len(self._bodies) + len(self._phrases))
         self._by_letter: dict[str, list[str]] = {}

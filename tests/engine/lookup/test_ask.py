@@ -65,9 +65,26 @@ def test_a_question_that_stands_alone_follows_nothing() -> None:
 
 
 def test_commands_are_filled_from_the_target() -> None:
-    found = library().ask("what is dcgm field 1002", values={"gpu": "5", "host": "node-3"})
+    found = library().ask("what is dcgm field 1002", values={"gpu": "5"})
     assert found.answers[0].commands[0] == "dcgmi dmon -e 1002 -i 5 -c 10"
     assert found.answers[0].runs[0].argv[-3] == "5"
+
+
+def test_what_looks_at_its_own_machine_goes_to_the_host() -> None:
+    found = library().ask("what is dcgm field 1002", values={"gpu": "5", "host": "node-3"})
+    line = "dcgmi dmon -e 1002 -i 5 -c 10"
+    assert found.answers[0].commands[0] == f"ssh node-3 {line}"
+    assert found.answers[0].runs[0].argv == ("ssh", "node-3", line)
+
+
+def test_several_codes_are_all_answered() -> None:
+    found = library().ask("xid 79 and 48")
+    assert {answer.id for answer in found.answers[:2]} == {"xid/79", "xid/48"}
+    found = library().ask("0x48")
+    assert {answer.id for answer in found.answers[:2]} == {
+        "throttle_reasons/hw_thermal",
+        "throttle_reasons/hw_slowdown",
+    }
 
 
 def test_what_is_not_known_is_an_upper_case_word() -> None:
