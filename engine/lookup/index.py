@@ -33,6 +33,8 @@ _SHORTEST_CORRECTED = 5
 _LONG_WORD = 8
 # A word that stands in so many places is no slip.
 _OFTEN = 12
+# Where numbers are compared, an entry about the comparison comes before those about each.
+_COMPARED = 0.2
 # What a question says that is one of an entry's own, though none of its words says anything.
 _WHOLE = 100.0
 
@@ -124,6 +126,7 @@ class Index:
         named = self._names.identifiers(question)
         best += sorted((named | coded).difference(best))
         cued = {c for c, cues in self._cues.items() if any(cue <= asked.terms for cue in cues)}
+        compares = "~compare" in asked.terms and len(coded) > 1
         hits = []
         for number in best:
             card = self.cards[number]
@@ -140,7 +143,7 @@ class Index:
                 titled=asked.likeness(frozenset(self._phrases[first])),
                 grounded=asked.share_met(self._heads[number]),
                 covered=asked.share_met(self._bodies[number]),
-                coded=number in coded,
+                coded=(number in coded) * (_COMPARED if compares else 1.0),
                 named=(number in named) / max(1, len(named)),
                 cued=card.concern in cued,
                 foreign=card.vendor == "amd" and "~amd" not in asked.terms,
@@ -150,7 +153,8 @@ class Index:
             )
             score = measures.score * (boost(card) if boost else 1.0)
             hits.append(Hit(card, score, measures, asked.weight))
-        hits.sort(key=lambda hit: (-hit.score, hit.card.key))
+        # What is given by its number is meant, all of it, before anything that only fits.
+        hits.sort(key=lambda hit: (hit.measures.coded < 1, -hit.score, hit.card.key))
         return tuple(hits[:count])
 
     def _verbatim(self, question: str) -> tuple[Hit, ...]:
