@@ -30,7 +30,7 @@ from engine.topology import Target, parse_target
 if TYPE_CHECKING:
     from engine.catalogue.types import Catalogue
     from engine.lookup.ask import Library
-    from engine.lookup.model import Ask
+    from engine.lookup.model import Ask, AskAnswer
 
 # Words by which somebody asks how a thing is, not how something is done.
 _STATE = re.compile(
@@ -40,6 +40,8 @@ _STATE = re.compile(
 _SENTENCE = re.compile(r"(?<=[.!?])\s+")
 # Letters of an entry that is only pointed at.
 _BRIEF = 260
+# From this share of the first one's score another entry may as well be the one that is meant.
+_NEARLY = 0.9
 # Looks like host:number, and is a port of a network adapter.
 _ADAPTER = re.compile(r"(?:mlx\d|ib\d|eth\d|en[opsx]\d|bnxt|irdma|hfi)", re.IGNORECASE)
 
@@ -153,16 +155,18 @@ def _blocks(found: Ask, shelf: Library, values: dict[str, str]) -> Iterator[Bloc
 def _nearest(found: Ask, start: int) -> Bullets:
     return Bullets(
         tuple(
-            Bullet(line(code(one.id), f": {one.title}"), (Bullet(line(_first(one.text))),))
+            Bullet(line(code(one.id), f": {one.title}"), (Bullet(line(_first(one, found))),))
             for one in found.answers[start:]
         )
     )
 
 
-def _first(text: str) -> str:
-    """Return the first sentences of a text, as many as are short."""
+def _first(one: AskAnswer, found: Ask) -> str:
+    """Return the first sentences of an entry; all of one that fits nearly as well as the first."""
+    if one.score >= _NEARLY * found.answers[0].score:
+        return one.text
     said = ""
-    for sentence in _SENTENCE.split(text):
+    for sentence in _SENTENCE.split(one.text):
         if said and len(said) + len(sentence) > _BRIEF:
             break
         said = f"{said} {sentence}".strip()

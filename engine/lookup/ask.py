@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from threading import Lock
+from typing import Any
 
 from engine.catalogue.types import Catalogue
 from engine.errors import UsageError
@@ -12,6 +13,7 @@ from engine.lookup.card import Card
 from engine.lookup.follow import follow_up
 from engine.lookup.index import Hit, Index
 from engine.lookup.model import Ask, AskAnswer, Reading, Run
+from engine.lookup.placeholders import fill
 from engine.lookup.tables import cards
 
 MAX_CHARACTERS = 2000
@@ -147,6 +149,14 @@ def to_answer(card: Card, score: float, values: Mapping[str, str] | None = None)
         readings=tuple(
             Reading(m.name, m.unit, m.healthy, m.problem, m.field) for m in card.metrics
         ),
+        queries=(
+            *(query["promql"] for query in card.get("queries") or ()),
+            *filter(None, (card.get("expr"),)),
+        ),
+        snippets=tuple(fill(code["text"], values) for code in card.get("code") or ()),
+        steps=tuple(card.get("steps") or ()),
+        flags=tuple(f"{flag['flag']}: {flag['does']}" for flag in card.get("flags") or ()),
+        values=tuple(_value(value) for value in card.get("values") or ()),
         caution=card.get("caution"),
         instead=card.get("instead"),
         vendor=card.vendor,
@@ -154,3 +164,8 @@ def to_answer(card: Card, score: float, values: Mapping[str, str] | None = None)
         status=card.get("status") or "single",
         see=tuple(card.get("see") or ()),
     )
+
+
+def _value(value: Mapping[str, Any]) -> str:
+    said = f"{value['name']}: {value['value']} {value.get('unit') or ''}".rstrip()
+    return f"{said} ({value['note']})" if value.get("note") else said

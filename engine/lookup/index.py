@@ -8,6 +8,7 @@ question covers of an entry and by how alike it is to one of the questions that 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from itertools import pairwise
@@ -37,6 +38,15 @@ _OFTEN = 12
 _COMPARED = 0.2
 # What a question says that is one of an entry's own, though none of its words says anything.
 _WHOLE = 100.0
+
+
+# A question for several things at once, or for what tells them apart.
+_SURVEY = re.compile(
+    r"\b(?:which|what)\s+(?:\w+\s+){0,2}\w{3,}s\b|\bvs\b|\bversus\b|\bdifferen\w+|\bcompar\w+"
+    r"|\boverview\b|\blist\b|\ball\b|\beach\b|\bor\b|\bsummary\b|\bcheat ?sheet\b|\btable\b",
+    re.IGNORECASE,
+)
+_SURVEYS = re.compile(r"overview|at_a_glance|essential|key_fields|throttle_mask|common_xids")
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +136,7 @@ class Index:
         named = self._names.identifiers(question)
         best += sorted((named | coded).difference(best))
         cued = {c for c, cues in self._cues.items() if any(cue <= asked.terms for cue in cues)}
+        surveyed = bool(_SURVEY.search(question))
         compares = "~compare" in asked.terms and len(coded) > 1
         hits = []
         for number in best:
@@ -149,6 +160,7 @@ class Index:
                 foreign=card.vendor == "amd" and "~amd" not in asked.terms,
                 missing=len(absent - self._bodies[number]),
                 met=len(subjects) - len(absent),
+                surveys=surveyed and is_survey(card),
                 prior=scoring.prior(card.concern, bool(card.commands)),
             )
             score = measures.score * (boost(card) if boost else 1.0)
@@ -210,6 +222,11 @@ class Index:
             word, near, scorer=OSA.distance, score_cutoff=slips, processor=None
         )
         return str(found[0]) if found else ""
+
+
+def is_survey(card: Card) -> bool:
+    """Return whether an entry goes over several things, rather than into one."""
+    return card.kind == "comparison" or bool(_SURVEYS.search(card.key))
 
 
 def _scores(index: bm25s.BM25, terms: Iterable[str], documents: int) -> Floats:

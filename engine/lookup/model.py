@@ -57,7 +57,11 @@ class Calculation:
 
 @dataclass(frozen=True, slots=True)
 class AskAnswer:
-    """One entry as an answer. ``id`` is ``concern/id``; ``score`` is from 0 to 1."""
+    """One entry as an answer. ``id`` is ``concern/id``; ``score`` is from 0 to 1.
+
+    ``queries`` are PromQL, those of an alert included; ``snippets`` code and configuration; ``flags``
+    and ``values`` a sentence each, numbers with their units.
+    """
 
     id: str
     title: str
@@ -70,6 +74,11 @@ class AskAnswer:
     sources: tuple[str, ...] = ()
     runs: tuple[Run, ...] = ()
     readings: tuple[Reading, ...] = ()
+    queries: tuple[str, ...] = ()
+    snippets: tuple[str, ...] = ()
+    steps: tuple[str, ...] = ()
+    flags: tuple[str, ...] = ()
+    values: tuple[str, ...] = ()
     caution: str | None = None
     instead: str | None = None
     vendor: str = "any"

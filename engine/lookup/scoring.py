@@ -30,6 +30,7 @@ WEIGHTS: Mapping[str, float] = {
     "foreign": -0.97,
     "missing": -0.35,
     "met": 0.36,
+    "surveys": 1.2,
 }
 # What an entry is worth less that says less than one which was written for a question.
 PRIORS: Mapping[str, float] = {"signals": -0.7, "taxonomy": -1.2, "thresholds": -0.4}
@@ -66,6 +67,7 @@ class Measures:
         foreign: 1 for an entry on AMD where nobody spoke of AMD.
         missing: subjects of the question that it never speaks of.
         met: subjects of the question that it is about.
+        surveys: 1 if the question is about several things and so is the entry.
         prior: what its concern adds.
     """
 
@@ -82,6 +84,7 @@ class Measures:
     foreign: float
     missing: float
     met: float
+    surveys: float
     prior: float
 
     @property
