@@ -59,8 +59,8 @@ class Calculation:
 class AskAnswer:
     """One entry as an answer. ``id`` is ``concern/id``; ``score`` is from 0 to 1.
 
-    ``queries`` are PromQL, those of an alert included; ``snippets`` code and configuration; ``flags``
-    and ``values`` a sentence each, numbers with their units.
+    ``queries`` are PromQL, those of an alert included; ``snippets`` code and configuration;
+    ``flags`` and ``values`` a sentence each, numbers with their units.
     """
 
     id: str
