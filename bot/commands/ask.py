@@ -57,11 +57,12 @@ def run(text: str, *, catalogue: Catalogue, after: str | None = None) -> Answer:
     Raises:
         UsageError: the question is empty or too long.
     """
-    from engine.lookup.ask import library  # noqa: PLC0415 - numpy
+    from engine.lookup.ask import MAX_CHARACTERS, check_length, library  # noqa: PLC0415 - numpy
 
+    check_length(text)
     shelf = library(catalogue)
     question, target = without_target(text)
-    asked = [without_target(one) for one in (after or "").splitlines()]
+    asked = [without_target(one) for one in (after or "")[-MAX_CHARACTERS:].splitlines()]
     found = shelf.ask(
         question or text,
         after="\n".join(words for words, _ in asked) or None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,9 @@ _FILES = {
     "grafana": "dashboard.json",
     "alertmanager": "alertmanager.yaml",
 }
+
+
+_RUNBOOKS = re.compile(r"(?:https?://)?[\w.~:/@%?=&+#-]*", re.ASCII)
 
 
 def run(what: str, *, catalogue: Catalogue, runbooks: str = "") -> Answer:
@@ -50,7 +54,7 @@ def run(what: str, *, catalogue: Catalogue, runbooks: str = "") -> Answer:
         raise UsageError(f"cannot export to {what!r}", hint=hint, code="unknown_format")
     if runbooks and what != "prometheus":
         raise UsageError(f"{what} has no runbook links", hint="leave out --runbook-base")
-    if any(not c.isprintable() or c.isspace() for c in runbooks):
+    if not _RUNBOOKS.fullmatch(runbooks):
         raise UsageError(
             "the runbook base is no address", hint="for example https://example.org/gpuwhy/"
         )

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from engine.catalogue.types import Catalogue
 
 _SEARCHED = 10
+_LONGEST = 500
+_SHOWN = 80
 
 
 def list_entries(catalogue: Catalogue, concern: str = "") -> Answer:
@@ -68,7 +70,7 @@ def _entries(catalogue: Catalogue, concern: str) -> Answer:
     found = catalogue.entries.get(concern)
     if found is None:
         hint = did_you_mean(concern, catalogue.entries, otherwise="gpuwhy kb list names them all")
-        raise UsageError(f"no concern {concern!r}", hint=hint, code="unknown_concern")
+        raise UsageError(f"no concern {concern[:_SHOWN]!r}", hint=hint, code="unknown_concern")
     rows = [
         (f"{concern}/{key}", one.get("status", ""), one.get("title", key))
         for key, one in found.items()
@@ -140,6 +142,8 @@ def search(text: str, catalogue: Catalogue) -> Answer:
         raise UsageError(
             "nothing to search for", hint="for example: gpuwhy kb search row remapping"
         )
+    if len(text) > _LONGEST:
+        raise UsageError(f"more than {_LONGEST} characters to search for", hint="give a few words")
     hits = library(catalogue).index.search(text, _SEARCHED)
     return Answer(
         title=line(strong(count(len(hits), "entry", "entries")), f" for {text.strip()}"),
@@ -173,8 +177,10 @@ def lint(overlays: Sequence[Path]) -> Answer:
         UsageError: an overlay is no such folder.
     """
     from engine.catalogue.lint import lint as find_problems  # noqa: PLC0415 - yaml, pydantic
+    from engine.catalogue.lint_rules import RULE_CHECKS  # noqa: PLC0415
 
-    problems = [p for p in find_problems(overlays) if "/rules/" not in f"/{p.file}"]
+    of_rules = {check.name for check in RULE_CHECKS}
+    problems = [problem for problem in find_problems(overlays) if problem.check not in of_rules]
     return lint_answer(problems, what="knowledge", schema="gpuwhy/kb-lint/1")
 
 
@@ -189,9 +195,14 @@ def reference(folder: Path, catalogue: Catalogue) -> Answer:
     made = pages(catalogue)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for path in sorted(folder.glob("*.md")):
-            # Only what was made before is removed: the folder may hold pages of somebody's own.
-            if path.name not in made and path.read_text("utf-8", "replace").startswith(MADE):
+        # Only what was made before is replaced or removed: there may be pages of somebody's own.
+        there = {path: path.read_text("utf-8", "replace") for path in sorted(folder.glob("*.md"))}
+        own = [path.name for path, text in there.items() if not text.startswith(MADE)]
+        if taken := sorted(made.keys() & set(own)):
+            said = f"{folder / taken[0]} was not made by this command"
+            raise UsageError(said, hint="name another folder, or move the file away")
+        for path in there:
+            if path.name not in made and path.name not in own:
                 path.unlink()
         for name, text in made.items():
             (folder / name).write_text(text, "utf-8")
@@ -220,7 +231,7 @@ def _full_key(key: str, catalogue: Catalogue) -> str:
     known = [f"{c}/{k}" for c, entries in catalogue.entries.items() for k in entries]
     best = nearest(key, known, 3) or nearest(name or key, (k.partition("/")[2] for k in known), 1)
     hint = f"did you mean {' or '.join(best)}?" if best else "gpuwhy kb search finds by words"
-    raise UsageError(f"no entry {key!r}", hint=hint, code="unknown_entry")
+    raise UsageError(f"no entry {key[:_SHOWN]!r}", hint=hint, code="unknown_entry")
 
 
 def _link(key: str, catalogue: Catalogue) -> Bullet:

@@ -119,7 +119,8 @@ def content_hash(files: Iterable[SourceFile], *salt: str) -> str:
     for word in salt:
         _feed(digest, word.encode())
     for file in files:
-        _feed(digest, file.shown.encode())
+        # A file name may hold what is no UTF-8.
+        _feed(digest, file.shown.encode("utf-8", "surrogateescape"))
         _feed(digest, file.data)
     return digest.hexdigest()
 

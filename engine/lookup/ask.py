@@ -67,12 +67,8 @@ class Library:
         clean = " ".join("".join(c if c.isprintable() else " " for c in question).split())
         if not clean:
             raise UsageError("nothing was asked", hint='for example: gpuwhy ask "what is xid 79"')
-        if len(clean) > MAX_CHARACTERS:
-            raise UsageError(
-                f"a question may have {MAX_CHARACTERS} characters, this one has {len(clean)}",
-                hint="to read a log or other pasted text use: gpuwhy read",
-            )
-        before = self._meant_by(after) if after else ""
+        check_length(clean)
+        before = self._meant_by(after[-MAX_CHARACTERS:]) if after else ""
         meant = follow_up(clean, before, self.index) if before else None
         boost = meant.boost if meant else None
         hits = self.index.search(meant.text if meant else clean, boost=boost)
@@ -93,6 +89,19 @@ class Library:
             follows = follow_up(question, meant, self.index) if meant else None
             meant = follows.text if follows else question
         return meant
+
+
+def check_length(question: str) -> None:
+    """Refuse what is too long for a question.
+
+    Raises:
+        UsageError: it has more than 2,000 characters.
+    """
+    if len(question) > MAX_CHARACTERS:
+        raise UsageError(
+            f"a question may have {MAX_CHARACTERS} characters, this one has {len(question)}",
+            hint="to read a log or other pasted text use: gpuwhy read",
+        )
 
 
 _KEPT = 4

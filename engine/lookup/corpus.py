@@ -25,10 +25,11 @@ from engine.lookup.analysis import Analyser
 from engine.lookup.card import Card
 
 # Raised whenever the stored form, or how terms are made, changes.
-FORMAT = 2
+FORMAT = 3
 KEPT = 2
 _SHORTEST_WORD = 5
 _TERMS = "terms.json"
+_DIGEST = "digest"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,9 +92,10 @@ class Corpus:
             OSError: it cannot be written.
         """
         body = json.dumps([self.phrases, self.heads, self.bodies, self.words, self.counts])
-        (folder / _TERMS).write_text(f"{_digest(body)}\n{body}", "utf-8")
+        (folder / _TERMS).write_text(body, "utf-8")
         self.by_body.save(folder / "body", show_progress=False)
         self.by_phrase.save(folder / "phrase", show_progress=False)
+        (folder / _DIGEST).write_text(_digest(folder), "utf-8")
 
     @classmethod
     def load(cls, folder: Path) -> Corpus:
@@ -103,9 +105,9 @@ class Corpus:
             OSError: a part is missing.
             ValueError: a part is damaged.
         """
-        digest, _, body = (folder / _TERMS).read_text("utf-8").partition("\n")
-        if digest != _digest(body):
-            raise ValueError(f"{folder / _TERMS} is damaged")
+        if (folder / _DIGEST).read_text("utf-8") != _digest(folder):
+            raise ValueError(f"{folder} is damaged")
+        body = (folder / _TERMS).read_text("utf-8")
         by_body = bm25s.BM25.load(folder / "body", show_progress=False)
         by_phrase = bm25s.BM25.load(folder / "phrase", show_progress=False)
         phrases, heads, bodies, words, counts = json.loads(body)
@@ -178,5 +180,12 @@ def _bm25(corpus: list[list[str]], b: float) -> bm25s.BM25:
     return index
 
 
-def _digest(body: str) -> str:
-    return blake2b(body.encode(), digest_size=16).hexdigest()
+def _digest(folder: Path) -> str:
+    """Return a digest of all files of a folder but the one that holds it."""
+    digest = blake2b(digest_size=16)
+    for path in sorted(folder.rglob("*")):
+        if path.is_file() and path.name != _DIGEST:
+            data = path.read_bytes()
+            digest.update(f"{path.relative_to(folder)} {len(data)}\n".encode())
+            digest.update(data)
+    return digest.hexdigest()

@@ -20,6 +20,7 @@ _NUMBERS = re.compile(r"0x[0-9a-f]+|\d+", re.IGNORECASE)
 _HEX = re.compile(r"\b0x[0-9a-f]{1,16}\b", re.IGNORECASE)
 # Names that nobody writes by chance: with an underscore, a colon or a leading dash.
 _IDENTIFIER = re.compile(r"--[a-z][\w-]+|\b[A-Za-z][\w.]*(?:[_:][\w.]+)+")
+_SHORTEST = 5
 _SUFFIXES = ("_bucket", "_sum", "_count", "_total")
 
 
@@ -76,6 +77,8 @@ class Names:
     def _identifiers(self, question: str) -> Iterator[int]:
         for word in _IDENTIFIER.findall(question):
             name = fold(word.rstrip(".:"))
+            if len(name) < _SHORTEST:
+                continue
             for form in (name, *(name.removesuffix(s) for s in _SUFFIXES if name.endswith(s))):
                 if form in self._by_name:
                     yield from self._by_name[form]

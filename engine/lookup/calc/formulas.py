@@ -57,10 +57,12 @@ def _busbw(values: Values) -> Worked:
     ranks, collective = real(values, "ranks"), str(values["collective"])
     factor = busbw_factor(collective, int(ranks))
     algbw = maybe(values, "algbw")
+    size, time = maybe(values, "size"), maybe(values, "time")
     notes = []
+    if algbw is not None and (size is not None or time is not None):
+        raise UsageError("busbw got algbw and size or time", hint="give algbw, or size and time")
     if algbw is None:
-        size, time = maybe(values, "size"), maybe(values, "time")
-        if size is None or time is None or time == 0:
+        if size is None or time is None:
             hint = "gpuwhy calc busbw ranks=8 algbw=188.5"
             raise UsageError("busbw needs algbw, or size and time", hint=hint)
         algbw = size / time / 1e9
@@ -180,7 +182,7 @@ ALL = (
             _RANKS,
             Input("collective", "word", "which collective", "all_reduce", choices=COLLECTIVES),
             Input("size", "bytes", "message size, in place of algbw", optional=True, low=1),
-            Input("time", "s", "time of one collective, in place of algbw", optional=True),
+            Input("time", "s", "time of one collective", optional=True, low=1e-9, high=1e6),
         ),
         _busbw,
         ("NVIDIA/nccl-tests doc/PERFORMANCE.md",),
@@ -275,7 +277,7 @@ ALL = (
                 "key-value heads of a layer",
                 low=1,
                 whole=True,
-                words=("kv heads", "kv head", "key value heads", "heads"),
+                words=("kv heads", "kv head", "key value heads"),
             ),
             Input(
                 "head_dim",

@@ -34,7 +34,7 @@ def calculate(name: str, words: Sequence[str], catalogue: Catalogue) -> Calculat
     """
     if name not in CALCULATORS:
         hint = did_you_mean(name, CALCULATORS, otherwise=f"use one of {', '.join(CALCULATORS)}")
-        raise UsageError(f"no calculator {name!r}", hint=hint, code="unknown_calculator")
+        raise UsageError(f"no calculator {name[:40]!r}", hint=hint, code="unknown_calculator")
     calculator = CALCULATORS[name]
     given: dict[str, str] = {}
     for word in words:
@@ -55,6 +55,9 @@ def from_words(text: str, catalogue: Catalogue) -> Calculation | None:
     number beside the word or with the unit that says what it is.
     """
     low = text.casefold()
+    # Who asks why a figure is what it is, or speaks of several, does not want one worked out.
+    if _NO_SUM.search(low):
+        return None
     for calculator in ALL:
         if any(re.search(rf"\b{re.escape(word)}\b", low) for word in calculator.words):
             given = _spoken(calculator, text, catalogue)
@@ -71,7 +74,7 @@ def _work(calculator: Calculator, given: Mapping[str, str], catalogue: Catalogue
     for key in given:
         if key not in known and key not in extra:
             hint = did_you_mean(key, known, otherwise=_usage(calculator))
-            raise UsageError(f"{calculator.id} has no input {key!r}", hint=hint)
+            raise UsageError(f"{calculator.id} has no input {key[:40]!r}", hint=hint)
     values: dict[str, float | str] = {}
     model = _model(given["gpu"], catalogue) if "gpu" in given else None
     for one in calculator.inputs:
@@ -140,6 +143,7 @@ def _usage(calculator: Calculator) -> str:
     return f"gpuwhy calc {calculator.id} {' '.join(shown)}"
 
 
+_NO_SUM = re.compile(r"\bwhy\b|\btook\b|\bper node\b|\bonly\b|\bvs\b|\bversus\b")
 _UNIT = (
     r"[KMGTP]i?(?:B|b)(?:/s|ps)?|[kKMGTP]?FLOPS?(?:/s)?|FLOP/byte|tok(?:ens)?/s|tokens per second"
     r"|%|ms|us|s(?![a-z])"
@@ -164,13 +168,23 @@ def _spoken(calculator: Calculator, text: str, catalogue: Catalogue) -> dict[str
         if one is not None:
             given[one.name] = _number(match)
     for one in calculator.inputs:
-        for choice in sorted(one.choices, key=len, reverse=True):
-            if one.name not in given and re.sub(r"[_ -]", "", choice) in re.sub(r"[_ -]", "", low):
-                given[one.name] = choice
+        named = [choice for choice in one.choices if _says(low, choice)]
+        if len(named) > 1:
+            return {}
+        given |= {one.name: named[0]} if named else {}
     if calculator.id in _WITH_MODEL:
-        named = next(_models_named(low, catalogue), None)
-        given |= {"gpu": named} if named else {}
+        models = list(_models_named(low, catalogue))
+        if len({model.split("_")[0] for model in models}) > 1:
+            return {}
+        given |= {"gpu": models[0]} if models else {}
     return given
+
+
+def _says(text: str, choice: str) -> bool:
+    """Return whether a text holds a word, however its parts are joined: ``all-reduce``."""
+    parts = re.findall(r"all|to|[a-z0-9]+?(?=all|to|_|$)|[a-z0-9]+", choice.replace("_", " "))
+    joined = r"[ _-]?".join(map(re.escape, choice.split("_") if "_" in choice else parts))
+    return bool(re.search(rf"(?<![\w-]){joined}(?!\w)", text))
 
 
 def _models_named(low: str, catalogue: Catalogue) -> Iterator[str]:

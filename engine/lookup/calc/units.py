@@ -10,7 +10,12 @@ import re
 
 from engine.errors import UsageError
 
-_NUMBER = re.compile(r"\s*([+-]?(?:\d[\d,_]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(.*?)\s*", re.DOTALL)
+# A comma only parts thousands: "188,5" could be ten times what was meant.
+_NUMBER = re.compile(
+    r"\s*([+-]?(?:[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]*)?|[0-9][0-9_]*\.?[0-9]*|\.[0-9]+)"
+    r"(?:[eE][+-]?[0-9]+)?)(?![,0-9])\s*(.*?)\s*",
+    re.DOTALL,
+)
 _DECIMAL = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15, "E": 1e18}
 _BINARY = {"Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40, "Pi": 2.0**50}
 _COUNTS = {"": 1.0, "k": 1e3, "K": 1e3, "m": 1e6, "M": 1e6, "b": 1e9, "B": 1e9, "bn": 1e9}
@@ -73,7 +78,9 @@ def _scale(said: str, unit: str) -> float | None:
 def _size(said: str, *, per_second: bool) -> float | None:
     """Return the bytes in a unit of size, or of size a second."""
     if per_second:
-        said = re.sub(r"(?:ps|/s|/sec| per second)$", "", said)
+        said, seconds = re.subn(r"(?:ps|/s|/sec| per second)$", "", said)
+        if not seconds:
+            return None
     found = re.fullmatch(r"((?:[KMGTP]i|[kKMGTPE]?))(B|bytes?|b|bits?)", said)
     if not found:
         # nccl-tests takes 256M for 256 MiB.
