@@ -75,6 +75,21 @@ def test_an_id_alone_will_do_where_it_is_unique() -> None:
         kb.show("overview", catalogue())
 
 
+def test_a_long_thread_is_cut_and_a_long_question_refused() -> None:
+    thread = "\n".join(["which tool shows gaps"] * 20_000)
+    assert "answers" in ask.run("and on AMD?", catalogue=shop(), after=thread).data
+    with pytest.raises(UsageError, match="gpuwhy read"):
+        ask.run("x " * 2_000, catalogue=shop())
+    with pytest.raises(UsageError, match="more than 500 characters"):
+        kb.search("x " * 2_000, shop())
+
+
+def test_a_follow_up_keeps_the_target() -> None:
+    before = "nsys attach to the job of gpu 5 on node-3"
+    data = ask.run("and nsys attach again?", catalogue=shop(), after=before).data
+    assert "ssh node-3 nsys sessions list | grep 5" in data["answers"][0]["commands"]
+
+
 def test_an_unknown_concern_offers_the_nearest() -> None:
     with pytest.raises(UsageError, match="did you mean 'nsys'"):
         kb.list_entries(shop(), "nsis")
@@ -115,6 +130,12 @@ class TestReference:
             "_Source (single): a user guide_",
         ):
             assert part in page
+
+    def test_a_page_of_somebody_else_is_left_alone(self, tmp_path) -> None:
+        (tmp_path / "README.md").write_text("# mine\n")
+        with pytest.raises(UsageError, match="was not made by this command"):
+            kb.reference(tmp_path, shop())
+        assert (tmp_path / "README.md").read_text() == "# mine\n"
 
     def test_a_folder_that_cannot_be_written_is_said(self, tmp_path) -> None:
         (tmp_path / "file").write_text("")

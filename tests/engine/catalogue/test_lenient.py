@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 
@@ -121,6 +122,16 @@ def test_knowledge_that_breaks_a_packaged_rule_takes_that_rule_out_and_says_so(s
     assert loaded.problems
     assert "power_brake_active" not in loaded.symptoms
     assert any("power_brake_active" in problem.file for problem in loaded.problems)
+
+
+def test_a_file_name_that_is_no_utf8_stops_nothing(site, tmp_path) -> None:
+    site({"knowledge/good.yaml": xid(48)})
+    Path(os.fsdecode(os.fsencode(tmp_path / "site" / "knowledge") + b"/\xff.yaml")).write_text(
+        "x: ["
+    )
+    loaded = load_catalogue([tmp_path / "site"], strict=False)
+    assert loaded.entries["xid"]["48"]["title"] == "a title of this site"
+    assert len(loaded.problems) == 1
 
 
 def test_left_out_names_three_and_counts_the_rest(site) -> None:

@@ -37,6 +37,7 @@ def outcome(work: Callable[[], Any]) -> Any:
         ("busbw algbw=188.5 ranks=8", {"busbw": 329.875, "factor": 1.75}),
         ("busbw algbw=100 ranks=16 collective=all_gather", {"busbw": 93.75}),
         ("busbw algbw=100 ranks=16 collective=AllGather", {"busbw": 93.75}),
+        ("busbw size=256M time=1423.7us ranks=8", {"algbw": 188.547}),
         ("busbw size=268435456 time=1423.7us ranks=8", {"algbw": 188.547, "busbw": 329.958}),
         ("busbw algbw=400Gb/s ranks=2 collective=broadcast", {"busbw": 50.0}),
         ("checkpoint params=70B", {"size": 140.0}),
@@ -82,6 +83,10 @@ def test_worked_examples(words: str, wanted: dict[str, float]) -> None:
         ("ridge gpu=h1000", "no GPU model"),
         ("checkpoint params=1e400", "out of bounds"),
         ("kv_cache layers=80 kv_heads=8 dtype=fp99", "no dtype"),
+        ("busbw ranks=8 algbw=188,5", "is no number"),
+        ("busbw ranks=8 algbw=400MB", "cannot be in 'MB'"),
+        ("busbw ranks=8 algbw=1 size=1MB time=1s", "give algbw, or size and time"),
+        ("busbw ranks=8 size=1MB time=0", "out of bounds"),
     ],
 )
 def test_what_is_refused_says_the_way_out(words: str, said: str) -> None:
@@ -101,6 +106,10 @@ def test_what_is_refused_says_the_way_out(words: str, said: str) -> None:
         ("how long does a checkpoint of a 70B model take at 2 GB/s", "checkpoint", 140.0),
         ("ridge point of an H100", "ridge", 295.22),
         ("kv cache with 80 layers, 8 kv heads, head dim 128, 4096 tokens", "kv_cache", 320.0),
+        ("busbw of 8 ranks at algbw 188.5 GB/s with reduced precision", "busbw", 329.875),
+        ("kv cache 80 layers 64 heads 8 kv heads", "kv_cache", 320.0),
+        ("busbw of an all-gather at 100GB/s on 16 gpus", "busbw", 93.75),
+        ("busbw of reduce_scatter at 100GB/s on 16 gpus", "busbw", 93.75),
         ("MFU of a 7B model at 50000 tokens/s on 8 H100 gpus", "mfu", 26.542),
         ("arithmetic intensity of a gemm with m=1 n=4096 k=4096", "gemm", 0.9995),
     ],
@@ -116,7 +125,16 @@ def test_a_question_with_its_numbers_is_worked_out(
 
 @pytest.mark.parametrize(
     "question",
-    ["what is busbw", "why is busbw low on 8 gpus", "checkpoint takes 5 minutes", "kv cache full"],
+    [
+        "what is busbw",
+        "why is busbw low on 8 gpus",
+        "checkpoint takes 5 minutes",
+        "kv cache full",
+        "why is mfu only 30% on 8 h100 gpus with 70B params at 2000 tokens/s",
+        "checkpoint of a 70B model at 2 GB/s took 300 s",
+        "roofline for h100 vs a100",
+        "algbw 100 GB/s 8 gpus per node 16 nodes busbw",
+    ],
 )
 def test_a_question_without_its_numbers_is_not(question: str) -> None:
     assert from_words(question, catalogue()) is None
