@@ -23,6 +23,7 @@ test: $(VENV)/.dev ## set up, then lint, check types and run all tests (CI runs 
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/mypy
 	$(BIN)/gpuwhy rules lint
+	$(BIN)/gpuwhy kb lint
 	$(BIN)/gpuwhy rules test
 	$(BIN)/pytest -n $(JOBS) --dist loadgroup $(PYTEST)
 
