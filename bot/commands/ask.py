@@ -40,6 +40,7 @@ _STATE = re.compile(
 _SENTENCE = re.compile(r"(?<=[.!?])\s+")
 # Letters of an entry that is only pointed at.
 _BRIEF = 260
+_COMMANDS = 2
 # From this share of the first one's score another entry may as well be the one that is meant.
 _NEARLY = 0.9
 # Looks like host:number, and is a port of a network adapter.
@@ -154,12 +155,24 @@ def _blocks(found: Ask, shelf: Library, values: dict[str, str]) -> Iterator[Bloc
 
 
 def _nearest(found: Ask, start: int) -> Bullets:
+    """Return the entries from one on; where none is called the answer, with commands to try."""
     return Bullets(
         tuple(
-            Bullet(line(code(one.id), f": {one.title}"), (Bullet(line(_first(one, found))),))
+            Bullet(
+                line(code(one.id), f": {one.title}"),
+                (
+                    Bullet(line(_first(one, found))),
+                    *(Bullet(line(code(cmd))) for cmd in _short(one) if not found.sure),
+                ),
+            )
             for one in found.answers[start:]
         )
     )
+
+
+def _short(one: AskAnswer) -> tuple[str, ...]:
+    """Return the first commands of an entry that stand on one line."""
+    return tuple(command for command in one.commands if "\n" not in command)[:_COMMANDS]
 
 
 def _first(one: AskAnswer, found: Ask) -> str:

@@ -22,12 +22,12 @@ _REMEMBERED = 8
 # Below these the nearest entries are offered, but none is called the answer: how well the entry
 # fits, how much of the question it is about, and how much the question says at all. Of the
 # questions outside the field nearly none passes.
-SURE_SCORE = 0.3
+SURE_SCORE = 0.31
 SURE_GROUNDED = 0.4
 SURE_WEIGHT = 10.0
 # A question this like one of the entry's own may be short.
 SURE_ALIKE = 0.75
-SURE_SHORT = 4.5
+SURE_SHORT = 6.5
 
 
 class Library:

@@ -106,6 +106,7 @@ class Index:
             if not terms and self._analyser.words(text)
         }
         self._scale = scoring.Scale(corpus.counts, len(self._bodies) + len(self._phrases))
+        self._phrase_terms: dict[int, tuple[frozenset[str], float]] = {}
         self._by_letter: dict[str, list[str]] = {}
         for word in corpus.words:
             self._by_letter.setdefault(word[0], []).append(word)
@@ -143,7 +144,7 @@ class Index:
             card = self.cards[number]
             first, last = self._spans[number]
             order = np.argsort(-by_phrase[first:last], kind="stable")[:PHRASES]
-            alike = [asked.likeness(frozenset(self._phrases[first + int(n)])) for n in order]
+            alike = [self._likeness(asked, first + int(n)) for n in order]
             subjects = asked.terms & self._subjects
             absent = subjects - self._heads[number]
             measures = scoring.Measures(
@@ -151,7 +152,7 @@ class Index:
                 phrase=float(phrases[number]),
                 alike=max(alike),
                 alike_mean=sum(sorted(alike)) / PHRASES,
-                titled=asked.likeness(frozenset(self._phrases[first])),
+                titled=self._likeness(asked, first),
                 grounded=asked.share_met(self._heads[number]),
                 covered=asked.share_met(self._bodies[number]),
                 coded=(number in coded) * (_COMPARED if compares else 1.0),
@@ -168,6 +169,14 @@ class Index:
         # What is given by its number is meant, all of it, before anything that only fits.
         hits.sort(key=lambda hit: (hit.measures.coded < 1, -hit.score, hit.card.key))
         return tuple(hits[:count])
+
+    def _likeness(self, asked: scoring.Question, number: int) -> float:
+        """Return how like a phrase a question is; what is made of the phrase is kept."""
+        found = self._phrase_terms.get(number)
+        if found is None:
+            terms = frozenset(self._phrases[number])
+            found = self._phrase_terms[number] = (terms, self._scale.of_terms(terms))
+        return asked.likeness(*found)
 
     def _verbatim(self, question: str) -> tuple[Hit, ...]:
         """Return the entry that answers a question without a subject, word for word."""

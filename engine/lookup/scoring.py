@@ -116,6 +116,10 @@ class Scale:
         """Return what a term says; 0 for a synonym's canonical term, which stands for a word."""
         return 0.0 if term.startswith("~") else self._idf.get(term, 0.0)
 
+    def of_terms(self, terms: Iterable[str]) -> float:
+        """Return what terms say together, added up in one order."""
+        return sum(self.of_term(term) for term in sorted(terms))
+
     def of_word(self, word: Word) -> float:
         """Return what a word says: as much as its rarest term, or as an unknown one."""
         known = [self._idf[term] for term in word.exact if term in self._idf]
@@ -143,14 +147,20 @@ class Question:
         """Return the share of the question that terms meet, from 0 to 1."""
         return sum(weight * _met(word, terms) for word, weight in self.words) / self.weight
 
-    def likeness(self, phrase: AbstractSet[str]) -> float:
-        """Return how like a phrase's terms it is, from 0 to 1: F of recall and precision."""
-        recall = self.share_met(phrase)
-        says = {term: self.scale.of_term(term) for term in sorted(phrase)}
-        shared = sum(weight for term, weight in says.items() if term in self.terms)
-        if not recall or not shared:
+    def likeness(self, phrase: AbstractSet[str], whole: float) -> float:
+        """Return how like a phrase it is, from 0 to 1: F of recall and precision.
+
+        Args:
+            phrase: terms of the phrase.
+            whole: what they say together (`Scale.of_terms`).
+        """
+        shared = self.scale.of_terms(phrase & self.terms)
+        if not shared:
             return 0.0
-        precision = min(1.0, shared / sum(says.values()))
+        recall = self.share_met(phrase)
+        if not recall:
+            return 0.0
+        precision = min(1.0, shared / whole)
         return (1 + BETA**2) * recall * precision / (BETA**2 * precision + recall)
 
 
