@@ -171,8 +171,9 @@ def _nearest(found: Ask, start: int) -> Bullets:
 
 
 def _short(one: AskAnswer) -> tuple[str, ...]:
-    """Return the first commands of an entry that stand on one line."""
-    return tuple(command for command in one.commands if "\n" not in command)[:_COMMANDS]
+    """Return the first commands of an entry that stand on one line and disturb nothing."""
+    harmless = (run.command for run in one.runs if run.risk == "none")
+    return tuple(command for command in harmless if "\n" not in command)[:_COMMANDS]
 
 
 def _first(one: AskAnswer, found: Ask) -> str:

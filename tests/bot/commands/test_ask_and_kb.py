@@ -50,6 +50,13 @@ def test_a_port_of_an_adapter_is_no_target(adapter) -> None:
     assert adapter in question
 
 
+def test_where_nothing_is_sure_no_command_that_disturbs_is_offered() -> None:
+    text = plain.render(ANSWERS["ask-target"])
+    assert not ANSWERS["ask-target"].data["sure"]
+    assert "ssh node-3 nsys sessions list" in text
+    assert "nsys start" not in text
+
+
 def test_not_being_sure_is_a_level_of_its_own() -> None:
     assert ANSWERS["ask-sure"].level is Level.CLEAR
     assert ANSWERS["ask-unsure"].level is Level.UNKNOWN
