@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from engine.catalogue.types import Catalogue
 from engine.model import Diagnosis, Finding, Unknown, Why
@@ -49,6 +49,10 @@ class Reader(Protocol):
         triggers: byte strings of which at least one stands in every line that can start this
             kind; a cheap test that lets most of a log be skipped.
         open: True while the next line is wanted whatever it holds (inside a section).
+
+    Two more are optional. ``pattern: ClassVar[bytes]`` is a regular expression (of those that both
+    `re` and RE2 know) that such a line may match instead. A class with ``skims``, byte strings, is
+    a `Skimmer` too.
     """
 
     triggers: ClassVar[tuple[bytes, ...]]
@@ -59,3 +63,25 @@ class Reader(Protocol):
 
     def finish(self) -> Result:
         """Return what all lines together show."""
+
+
+@runtime_checkable
+class Skimmer(Protocol):
+    """A reader of logs whose usual lines are too many to be looked at one by one.
+
+    Attributes:
+        skims: byte strings of which one stands in every such line.
+    """
+
+    skims: ClassVar[tuple[bytes, ...]]
+
+    def skim(self, number: int, block: bytes) -> int:
+        """Look at a block of whole lines, before the lines with triggers in it are fed.
+
+        Args:
+            number: of the block's first line.
+            block: raw bytes, some hundred KiB.
+
+        Returns:
+            How many lines, of those without a trigger, are of this kind.
+        """

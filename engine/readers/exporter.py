@@ -7,12 +7,12 @@ is found here (`engine.readers.value_oddities`, `engine.readers.label_oddities`)
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from typing import ClassVar
 
 from engine.errors import InputError
-from engine.model import Class, Severity, Unknown, Verdict, Why
+from engine.model import Severity
 from engine.readers.base import Context, Result
+from engine.readers.readings import merge
 from engine.sources.sampleline import LineError, parse_head, parse_tail
 
 _NAME = re.compile(r"([a-zA-Z_:][a-zA-Z0-9_:]*)(\{|[ \t]+(?=[-+.0-9NI])|$)")
@@ -20,7 +20,6 @@ _NAME = re.compile(r"([a-zA-Z_:][a-zA-Z0-9_:]*)(\{|[ \t]+(?=[-+.0-9NI])|$)")
 _PROMTOOL = re.compile(r" => (\S{1,40}) @\[(\d{1,12}(?:\.\d{1,6})?)\]$")
 _META = re.compile(r"# (?:TYPE|HELP|UNIT|EOF)\b")
 _SEVERITIES = tuple(Severity)
-_CLASSES = tuple(Class)
 
 
 class ExporterReader:
@@ -78,7 +77,7 @@ class ExporterReader:
         result = Result(findings=findings)
         result.kinds = list(dict.fromkeys(["metrics", *(f.kind for f in findings)]))
         if self._context.diagnose is not None:
-            _merge(result, self._context.diagnose("\n".join([*self._lines, ""]).encode()))
+            merge(result, self._context.diagnose("\n".join([*self._lines, ""]).encode()))
         result.causes += [f.cause for f in findings if f.cause and f.cause not in result.causes]
         if self._collected.overflow:
             result.notes.append(
@@ -118,20 +117,3 @@ class ExporterReader:
                 hint="ask about it with: gpuwhy why TARGET --metrics FILE",
             )
         self._lines.append(text)
-
-
-def _merge(result: Result, answers: Sequence[Why]) -> None:
-    """Take over verdicts: faults first, each cause once, benign causes and gaps beside them."""
-    diagnoses = [d for answer in answers for d in answer.diagnoses]
-    diagnoses.sort(key=lambda d: (_SEVERITIES.index(d.severity), _CLASSES.index(d.class_)))
-    notes = [n for answer in answers for n in answer.notes]
-    result.diagnoses = diagnoses
-    result.causes = list(dict.fromkeys(d.cause for d in [*diagnoses, *notes]))
-    if any(answer.verdict is Verdict.IDLE for answer in answers) and "idle" not in result.causes:
-        result.causes.append("idle")
-    result.notes += [n.says for n in notes]
-    unknown: dict[tuple[str, str], Unknown] = {}
-    for answer in answers:
-        for gap in answer.unknown:
-            unknown.setdefault((gap.cause, gap.needs), gap)
-    result.unknown = list(unknown.values())

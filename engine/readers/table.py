@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from engine.readers.base import Context, Reader
+from engine.readers.documents import DocumentReader
 from engine.readers.exporter import ExporterReader
 from engine.readers.kernel import KernelReader
 from engine.readers.peermem import PeermemReader
@@ -17,4 +18,6 @@ READERS: tuple[Callable[[Context], Reader], ...] = (
     ExporterReader,
     SmiCsvReader,
     SmiQueryReader,
+    # Last: lines of a document that another reader knows are that reader's.
+    DocumentReader,
 )

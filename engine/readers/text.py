@@ -1,8 +1,8 @@
-"""Pasted text and log files as numbered, cleaned lines, in bounded memory.
+"""Pasted text and log files as blocks of whole lines, in bounded memory.
 
-Terminal colours and Windows line ends are taken off, UTF-16 with a byte order mark is understood,
-bytes that are no UTF-8 become replacement characters, and very long lines are cut. Text with NUL
-bytes is refused as binary.
+Packed input is unpacked (`engine.readers.packed`), UTF-16 with a byte order mark is understood,
+NUL bytes that a crash left in a log are dropped, very long lines are cut; what is binary is
+refused. `clean` makes one line readable: colours, Windows line ends and marks of quotation go.
 """
 
 from __future__ import annotations
@@ -11,65 +11,102 @@ import codecs
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 from engine.errors import InputError
+from engine.readers.packed import unpacked
 
 # A kernel log record is at most 1 KiB and an exposition line with many labels a few KiB.
 MAX_LINE = 32_768
-_BLOCK = 262_144
+BLOCK = 262_144
+HEAD = 65_536
+# Of a text's first bytes so many may be control characters other than tab, line ends and escape;
+# random bytes have a tenth.
+_CONTROL_SHARE = 0.05
+_CONTROL = bytes(i for i in range(32) if i not in b"\t\n\r\x0c\x1b")
 
 _ANSI = re.compile(
     rb"\x1b(?:\[[0-?]*+[ -/]*+[@-~]|\][^\x07\x1b]*+(?:\x07|\x1b\\)?|[()][0-9A-Za-z])"
 )
 # A quoted message: "> " before each line.
 _QUOTED = re.compile(rb"^(?:> ?){1,4}(?=\S)")
-_PACKED = {
-    b"\x1f\x8b": ("gzip", "zcat"),
-    b"\x28\xb5\x2f\xfd": ("zstd", "zstdcat"),
-    b"BZh": ("bzip2", "bzcat"),
-    b"\xfd7zXZ": ("xz", "xzcat"),
-}
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+
+
+class Source:
+    """The bytes of an input, unpacked, with their first `HEAD` bytes to look at.
+
+    Raises:
+        InputError: it cannot be read or unpacked.
+    """
+
+    def __init__(self, source: Iterable[bytes] | bytes | Path) -> None:
+        self.path = source if isinstance(source, Path) else None
+        self._packed_head = b""
+        self.notes: list[str] = []
+        self._chunks = iter(unpacked(self._noted(chunks_of(source)), self.notes))
+        head = b""
+        for chunk in self._chunks:
+            head += chunk
+            if len(head) >= HEAD:
+                break
+        self._first = head
+        self.head = head[:HEAD]
+        """The first bytes, unpacked."""
+
+    @property
+    def packed(self) -> bool:
+        """Whether the bytes of the file are not those that are read."""
+        return not self._first.startswith(self._packed_head[:4])
+
+    def chunks(self) -> Iterator[bytes]:
+        """Yield all bytes; can be done once."""
+        return chain((self._first,), self._chunks) if self._first else self._chunks
+
+    def _noted(self, chunks: Iterable[bytes]) -> Iterator[bytes]:
+        for chunk in chunks:
+            self._packed_head = self._packed_head or chunk[:4]
+            yield chunk
 
 
 @dataclass(slots=True)
 class Blocks:
-    """Whole lines of a source in blocks of raw bytes; ``cut`` counts lines that were shortened.
+    """Whole lines in blocks of at most about `BLOCK` bytes; ``cut`` counts shortened lines.
+
+    Every block ends in a line feed. Nothing of the text is left out, except what makes a line
+    longer than a block.
 
     Raises:
-        InputError: the source is packed or binary (a NUL byte), with the line where it shows.
+        InputError: the input is binary.
     """
 
     chunks: Iterable[bytes]
     cut: int = 0
 
-    def __iter__(self) -> Iterator[list[bytes]]:
-        """Yield lists of lines without their line feed; nothing of the source is left out."""
+    def __iter__(self) -> Iterator[bytes]:
+        """Yield the blocks."""
         rest = b""
-        number = 1
+        cutting = False
         for chunk in _slices(_as_utf8(self.chunks)):
-            if b"\0" in chunk:
-                line = number + chunk.count(b"\n", 0, chunk.index(b"\0"))
-                raise InputError(
-                    f"the input is binary: NUL byte in line {line}",
-                    hint="give text: a log, tool output or metrics",
-                )
-            number += chunk.count(b"\n")
-            lines = (rest + chunk).split(b"\n")
-            rest = lines.pop()
-            if len(rest) > MAX_LINE + 1:
-                rest = rest[: MAX_LINE + 1]  # one byte over: it will be counted as cut
-            if lines:
-                yield self._capped(lines)
+            data = rest + (chunk.translate(None, b"\0") if b"\0" in chunk else chunk)
+            end = data.rfind(b"\n") + 1
+            if cutting:
+                # The rest of a line of which a whole block has been given already.
+                start = data.find(b"\n") + 1
+                if not start:
+                    rest = b""
+                    continue
+                cutting, data, end = False, data[start:], end - start
+            rest = data[end:]
+            if end:
+                yield data[:end]
+            if len(rest) > BLOCK:
+                self.cut += 1
+                yield rest[:MAX_LINE] + b"\n"
+                rest, cutting = b"", True
         if rest:
-            yield self._capped([rest])
-
-    def _capped(self, lines: list[bytes]) -> list[bytes]:
-        if max(map(len, lines)) <= MAX_LINE:
-            return lines
-        self.cut += sum(len(line) > MAX_LINE for line in lines)
-        return [line[:MAX_LINE] for line in lines]
+            yield rest + b"\n"
 
 
 def clean(raw: bytes) -> str:
@@ -89,7 +126,7 @@ def chunks_of(source: Iterable[bytes] | bytes | Path) -> Iterator[bytes]:
     if isinstance(source, Path):
         try:
             with source.open("rb") as file:
-                while chunk := file.read(_BLOCK):
+                while chunk := file.read(BLOCK):
                     yield chunk
         except OSError as error:
             raise InputError(
@@ -104,28 +141,23 @@ def chunks_of(source: Iterable[bytes] | bytes | Path) -> Iterator[bytes]:
 
 def _slices(chunks: Iterable[bytes]) -> Iterator[bytes]:
     for chunk in chunks:
-        if len(chunk) <= _BLOCK:
+        if len(chunk) <= BLOCK:
             yield chunk
         else:
-            for start in range(0, len(chunk), _BLOCK):
-                yield chunk[start : start + _BLOCK]
+            for start in range(0, len(chunk), BLOCK):
+                yield chunk[start : start + BLOCK]
 
 
 def _as_utf8(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """Look at the first bytes: refuse packed input, recode UTF-16, drop a UTF-8 mark."""
+    """Look at the first bytes: refuse what is binary, recode UTF-16, drop a UTF-8 mark."""
     source = iter(chunks)
     head = b""
     for chunk in source:
         head += chunk
         if len(head) >= 8:
             break
-    for magic, (name, tool) in _PACKED.items():
-        if head.startswith(magic):
-            raise InputError(
-                f"the input is {name}-compressed",
-                hint=f"unpack it first: {tool} FILE | gpuwhy read -",
-            )
     if not head.startswith(_UTF16):
+        _refuse_binary(head[:HEAD])
         yield head.removeprefix(codecs.BOM_UTF8)
         yield from source
         return
@@ -134,3 +166,14 @@ def _as_utf8(chunks: Iterable[bytes]) -> Iterator[bytes]:
     for chunk in source:
         yield decoder.decode(chunk).encode("utf-8", "replace")
     yield decoder.decode(b"", final=True).encode("utf-8", "replace")
+
+
+def _refuse_binary(head: bytes) -> None:
+    controls = len(head) - len(head.translate(None, _CONTROL))
+    nul = head.find(b"\0")
+    if nul >= 0 and controls > _CONTROL_SHARE * len(head):
+        line = head.count(b"\n", 0, nul) + 1
+        raise InputError(
+            f"the input is binary: NUL byte in line {line}",
+            hint="give text: a log, tool output or metrics; or a trace as docs/formats lists them",
+        )

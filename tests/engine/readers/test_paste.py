@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import gzip
+import os
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
+import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -51,22 +54,53 @@ def test_dirty_text_is_read(paste: bytes, catalogue: Catalogue) -> None:
 
 
 def test_a_cut_line_is_said(catalogue: Catalogue) -> None:
-    answer = read(b"x" * (MAX_LINE * 3) + b"\n" + XID, catalogue)
-    assert answer.notes == (f"1 line(s) over {MAX_LINE} bytes were cut: their start was read.",)
-    assert answer.unread_lines == 1
+    said = (f"1 line(s) over {MAX_LINE} bytes were cut: their start was read.",)
+    for length in (MAX_LINE * 3, MAX_LINE * 30):
+        answer = read(b"x" * length + b"NVRM: Xid\n" + XID, catalogue)
+        assert (answer.notes, answer.unread_lines) == (said, 1)
+        assert answer.causes == ("gpu_off_bus",)
+    harmless = read(b"x" * (MAX_LINE * 3) + b"\n" + XID, catalogue)
+    assert (harmless.notes, harmless.unread_lines) == ((), 1)
 
 
 @pytest.mark.parametrize(
     ("paste", "says"),
     [
-        (b"NVRM: Xid\nab\0cd", "binary: NUL byte in line 2"),
-        (b"\x1f\x8b\x08\x00abc", "gzip-compressed"),
-        (b"\x28\xb5\x2f\xfdabc", "zstd-compressed"),
+        (b"NVRM: Xid\n\x7fELF\2\1\1\0\0\0\0\0\0", "binary: NUL byte in line 2"),
+        (b"\x1f\x8b\x08\x00abcdefgh", "gzip input is damaged"),
+        (b"\x28\xb5\x2f\xfdabc", "zstd input is damaged"),
+        (b"BZh91AY&SY", "bzip2-compressed"),
+        (gzip.compress(gzip.compress(XID)), "packed twice"),
+        (gzip.compress(b"a\n" * (50 << 20)), "looks like a bomb"),
+        (zstandard.compress(b"a\n" * (50 << 20)), "looks like a bomb"),
     ],
 )
 def test_what_is_no_text_is_refused(paste: bytes, says: str, catalogue: Catalogue) -> None:
     with pytest.raises(InputError, match=says):
         read(paste, catalogue)
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, zstandard.compress], ids=["gzip", "zstd"])
+def test_packed_text_is_read(pack: Callable[[bytes], bytes], catalogue: Catalogue) -> None:
+    text = (b"noise\n" * 200_000) + XID
+    packed = pack(text[:1000]) + pack(text[1000:])
+    for size in (1, 1 << 20):
+        chunks = [packed[i : i + size] for i in range(0, len(packed), size)]
+        answer = read(chunks, catalogue)
+        assert answer.causes == ("gpu_off_bus",)
+        assert answer.findings[0].line == 200_001
+
+
+def test_a_packed_log_that_breaks_off_is_read_as_far_as_it_goes(catalogue: Catalogue) -> None:
+    whole = gzip.compress(XID + b"\n" + os.urandom(40_000).hex().encode())
+    answer = read(whole[: len(whole) // 2], catalogue)
+    assert answer.causes == ("gpu_off_bus",)
+    assert answer.notes[-1].startswith("The gzip input breaks off (its end is missing)")
+
+
+def test_a_run_of_nul_bytes_left_by_a_crash_is_skipped(catalogue: Catalogue) -> None:
+    log = b"Nov 29 03:12:01 node-3 kernel: usb\n" * 4_000 + bytes(4096) + XID
+    assert read(log, catalogue).causes == ("gpu_off_bus",)
 
 
 def test_a_file_is_read_and_a_missing_one_named(tmp_path: Path, catalogue: Catalogue) -> None:

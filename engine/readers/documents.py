@@ -1,0 +1,140 @@
+"""JSON documents, whole files and those in a paste, offered to the kinds that know them.
+
+Tools print JSON when asked to (``dcgmi diag -j``, ``fio --output-format=json`` …). A document is
+parsed once, bounded in size, and given to the first kind of `engine.readers.document_table` that
+recognises it by its keys.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final
+
+import orjson
+
+from engine.readers.base import Context, Result
+
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*+"')
+
+MAX_DOCUMENT: Final = 8 * 1024 * 1024
+"""Documents larger than this many bytes are not parsed: values take ten times that in memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentKind:
+    """One kind of JSON document.
+
+    Attributes:
+        name: id of the kind, as in ``Read.kinds``.
+        detect: whether a parsed value is of this kind; must not raise.
+        read: what it shows; ``line`` is where the document starts, from 1. Must not raise.
+    """
+
+    name: str
+    detect: Callable[[object], bool]
+    read: Callable[[Any, Context, int], Result]
+
+
+def parse(raw: bytes) -> object | None:
+    """Return a JSON value, None if the text is no JSON.
+
+    ``NaN`` and ``Infinity``, which several tools print, are understood.
+    """
+    value: object
+    try:
+        value = orjson.loads(raw)
+    except orjson.JSONDecodeError:
+        if b"NaN" not in raw and b"Infinity" not in raw:
+            return None
+        try:
+            value = json.loads(raw)
+        except (ValueError, RecursionError):
+            return None
+    return value
+
+
+def read_document(value: object, context: Context, line: int) -> Result | None:
+    """Read a parsed document; None if no kind recognises it."""
+    from engine.readers.document_table import DOCUMENTS  # noqa: PLC0415 - the kinds import this
+
+    for kind in DOCUMENTS:
+        if kind.detect(value):
+            result = kind.read(value, context, line)
+            if kind.name not in result.kinds:
+                result.kinds.insert(0, kind.name)
+            return result
+    return None
+
+
+class DocumentReader:
+    """Collects the lines of a JSON document in a paste."""
+
+    triggers: ClassVar[tuple[bytes, ...]] = ()
+    # A line that can start a document; "[   12.3] …" is a line of a kernel log.
+    pattern: ClassVar[bytes] = rb'(?m)^[ \t]{0,8}(?:\{[ \t\r]*(?:"|$)|\[[ \t\r]*(?:[{"\[]|$))'
+    # Logs in JSON have a document in each line: after so many of no known kind, no more is tried.
+    PATIENCE = 200
+
+    def __init__(self, context: Context) -> None:
+        self.open = False
+        self._context = context
+        self._lines: list[str] = []
+        self._start = 0
+        self._size = self._depth = 0
+        self._misses = 0
+        self._results: list[Result] = []
+
+    def feed(self, number: int, text: str) -> bool:
+        """Take a line; those of a document in several lines are all taken."""
+        if not self.open:
+            if self._misses >= self.PATIENCE:
+                return False
+            self._lines, self._start, self._size, self._depth = [], number, 0, 0
+        self._lines.append(text)
+        self._size += len(text) + 1
+        self._depth += _deeper(text)
+        if self._depth == 0:
+            return self._whole()
+        self.open = self._depth > 0 and self._size <= MAX_DOCUMENT
+        self._misses += not self.open
+        return self.open
+
+    def finish(self) -> Result:
+        """Return what all documents show."""
+        result = merged(self._results)
+        if self.open:
+            result.notes.append(f"The JSON document that starts in line {self._start} is cut off.")
+        return result
+
+    def _whole(self) -> bool:
+        """Read the lines, whose brackets match."""
+        value = parse("\n".join(self._lines).encode("utf-8", "replace"))
+        known = isinstance(value, dict | list)
+        result = read_document(value, self._context, self._start) if known else None
+        self._lines, self.open = [], False
+        self._misses = 0 if result else self._misses + 1
+        if result is not None:
+            self._results.append(result)
+        return result is not None
+
+
+def merged(results: Sequence[Result]) -> Result:
+    """Put several results together, in order."""
+    whole = Result()
+    for one in results:
+        whole.kinds += [k for k in one.kinds if k not in whole.kinds]
+        whole.findings += one.findings
+        whole.causes += [c for c in one.causes if c not in whole.causes]
+        whole.notes += one.notes
+        whole.diagnoses += one.diagnoses
+        whole.unknown += one.unknown
+    return whole
+
+
+def _deeper(text: str) -> int:
+    """Return how many more brackets a line opens than it closes, strings left out."""
+    bare = _STRING.sub("", text)
+    return bare.count("{") + bare.count("[") - bare.count("}") - bare.count("]")
