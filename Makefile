@@ -7,10 +7,10 @@ BIN := $(VENV)/bin
 # Tests run in as many processes as there are cores.
 JOBS ?= auto
 
-.PHONY: demo test lint types format bench fuzz build clean help
+.PHONY: demo test lint types format bench fuzz fuzz-guided build clean help
 
 help: ## list the targets
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 demo: $(VENV)/.user ## set up, then diagnose a simulated fleet
 	@scripts/system-parts demo
@@ -37,6 +37,13 @@ types: $(VENV)/.dev ## check types only
 format: $(VENV)/.dev ## format and fix what can be fixed
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+fuzz: $(VENV)/.dev ## read a million mutated samples (FUZZ="--seconds 60" for less)
+	$(BIN)/python -m tests.fuzz $(FUZZ)
+
+fuzz-guided: $(VENV)/.dev ## the same, guided by coverage (atheris; Python 3.11 or 3.12)
+	$(BIN)/python -m pip install -q atheris
+	$(BIN)/python -m tests.fuzz.coverage_guided -max_total_time=600 $(FUZZ)
 
 bench: $(VENV)/.dev ## measure speed as ratios in one run
 	@scripts/system-parts test

@@ -16,7 +16,18 @@ import time
 from benchmarks.harness import Row, table
 from bot.demo.prometheus import installed
 
-BENCHES = ("decode", "ask", "why", "verdicts", "inference", "files", "sweep", "ack")
+BENCHES = (
+    "decode",
+    "ask",
+    "read",
+    "traces",
+    "why",
+    "verdicts",
+    "inference",
+    "files",
+    "sweep",
+    "ack",
+)
 _WITH_SERVER = frozenset({"why", "sweep", "ack"})
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from bot.answer import Answer
+from bot.attachments import Fetch, FileRef
 from bot.commands import ask, calc, decode, export, kb, read, rules, sweep, why
 from bot.commands import help as help_
 from bot.commands.arguments import Arguments
@@ -23,7 +24,7 @@ from bot.request import Request
 from bot.selector import parse_selector
 from engine.catalogue import load_catalogue
 from engine.diagnosis import Engine
-from engine.errors import SourceError, UsageError
+from engine.errors import GpuwhyError, SourceError, UsageError
 from engine.samples import Selection
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ class Backend:
         window_s: how far back ``why`` and ``sweep`` look if the request does not say (s).
         timeout_s: longest that one answer may take (s).
         clock: Unix seconds; what "2h ago" is relative to.
+        fetch: brings a file that was attached to a message; None: none can be.
     """
 
     def __init__(
@@ -62,7 +64,9 @@ class Backend:
         window_s: float = 900.0,
         timeout_s: float = 120.0,
         clock: Callable[[], float] = time.time,
+        fetch: Fetch | None = None,
     ) -> None:
+        self._fetch = fetch
         self._open_source = open_source
         self._overlays = overlays
         self._window_s = window_s
@@ -215,12 +219,26 @@ class Backend:
         return await self._apart(lambda: export.run(what, catalogue=catalogue, runbooks=runbooks))
 
     async def _read(self, args: Arguments) -> Answer:
-        inputs = args.inputs()
+        files = args.files()
+        inputs = list(args.inputs(optional=bool(files)))
         args.done()
+        errors: list[GpuwhyError] = []
+        for ref in files:
+            try:
+                inputs.append(read.Input(ref.name, [await self._fetched(ref)]))
+            except GpuwhyError as error:
+                errors.append(error)
+        if errors and not inputs:
+            raise errors[0]
         catalogue = self._ready.catalogue
         return await self._apart(
-            lambda: read.run(inputs, catalogue=catalogue, diagnose=self._judged)
+            lambda: read.run(inputs, catalogue=catalogue, diagnose=self._judged, errors=errors)
         )
+
+    async def _fetched(self, ref: FileRef) -> bytes:
+        if self._fetch is None:
+            raise UsageError("no files here", hint="paste the text")
+        return await self._fetch(ref)
 
     async def _rules(self, args: Arguments) -> Answer:
         action, names = args.text("action", "list"), args.texts("names")

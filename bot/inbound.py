@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from bot.answer import Answer
+from bot.attachments import FileRef
 from bot.request import Actor, Request
 
 
@@ -41,6 +42,7 @@ class Inbound:
         thread: the message under which the answer goes (Slack ``ts``); None: in the channel.
         response_url: where a slash command may be answered if the bot is not in the channel. It
             lets its holder post: never log it.
+        files: what was attached; read where the words ask for nothing else.
     """
 
     dedupe_key: str
@@ -50,6 +52,7 @@ class Inbound:
     text: str | Request
     thread: str | None = None
     response_url: str | None = None
+    files: tuple[FileRef, ...] = ()
 
 
 class Outcome(StrEnum):

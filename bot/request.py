@@ -12,7 +12,7 @@ decode    ``text``
 ask       ``text``; ``after`` (the question before it)
 calc      ``words`` (a list: the calculator, then ``input=value``)
 kb        ``action`` (list, show, search, lint), ``text``
-read      ``text``
+read      ``text``; ``files`` (of a Slack message, see `bot.attachments`)
 capture   ``profiler``, ``target``, ``duration_s`` (seconds)
 rules     ``action`` (list, show, lint, test), ``name``
 help      ``topic`` (a command)

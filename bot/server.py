@@ -82,13 +82,14 @@ class Server:
         self.telemetry = Telemetry()
         self.store = Store(store_url(settings))
         self.policy = make_policy(settings.policy)
+        self._messenger = make_messenger(settings)
         self.backend = Backend(
             open_source,
             overlays=settings.overlays,
             window_s=settings.window,
             timeout_s=server.timeout,
+            fetch=self._messenger.fetch if self._messenger else None,
         )
-        self._messenger = make_messenger(settings)
         members = self._messenger.members if self._messenger else _nobody
         self._desk = Desk(
             self.store,

@@ -25,11 +25,12 @@ from bot.policy import Policy
 from bot.policy.groups import GroupBook
 from bot.policy.names import names_of
 from bot.policy.policy import refusal
-from bot.request import Actor, Request
+from bot.request import Actor, Json, Request
 from bot.store import Decision, Question, Store, StoreError
 from bot.telemetry import Telemetry
 from engine.catalogue.nearest import did_you_mean
 from engine.errors import GpuwhyError, UsageError
+from engine.redact import redact
 
 __all__ = ["SAID", "BusyError", "Inbound", "Outcome", "Service", "Surface", "Ticket"]
 
@@ -37,6 +38,8 @@ log = logging.getLogger(__name__)
 
 # What a refused or misunderstood question is stored as: whoever answers it says the stored error.
 SAID = "said"
+# Words beside a file that ask for no more than reading it.
+_READ_INSTEAD = frozenset({"read", "help", "ask", "decode"})
 _ASKING_AT_ONCE = 16
 _WAITING = 64
 # Characters of the questions before that a question in the same thread is given.
@@ -155,6 +158,9 @@ class Service:
             return await self._desk.ask(actor, request)
         if request.command not in self._backend.commands:
             raise unknown_command(request.command, self.commands)
+        if "files" in request.args:
+            # The bot may see files that the holder of a token may not.
+            raise UsageError("files are taken from Slack messages only", hint="send 'inputs'")
         decision = self._policy.decide(actor, request)
         await self._audit(actor, Surface.API, request, decision.allowed, decision.reason, None)
         outcome = Outcome.ACCEPTED if decision.allowed else Outcome.REFUSED
@@ -210,10 +216,13 @@ class Service:
 
     def _understood(self, inbound: Inbound) -> Request | None:
         if isinstance(inbound.text, Request):
-            return inbound.text
+            return _with_files(inbound.text, inbound)
         if inbound.surface is Surface.COMMAND:
             return self._readers.words(inbound.text)
-        return self._readers.speech(inbound.text) or self._readers.question(inbound.text)
+        asked = self._readers.speech(inbound.text)
+        if inbound.files and (asked is None or asked.command in _READ_INSTEAD):
+            return _with_files(asked or Request("read", text=inbound.text), inbound)
+        return asked or self._readers.question(inbound.text)
 
     async def _take(self, inbound: Inbound, request: Request) -> Ticket:
         actor = self._groups.known(inbound.actor)
@@ -239,7 +248,7 @@ class Service:
         self, inbound: Inbound, actor: Actor, request: Request, reason: str
     ) -> Ticket:
         route = _route(inbound, private=False, reason=reason)
-        request = await self._in_context(inbound, request)
+        request = _kept(await self._in_context(inbound, request))
         return await self._add(inbound, actor, request, route, Outcome.ACCEPTED)
 
     async def _in_context(self, inbound: Inbound, request: Request) -> Request:
@@ -356,6 +365,26 @@ class Service:
     def _known(self, command: str) -> str:
         """Return a command's name for a metric; anything unknown under one name."""
         return command if command in self.commands else "other"
+
+
+def _with_files(request: Request, inbound: Inbound) -> Request:
+    """Return a request to read what was attached, with what was pasted beside it."""
+    if not inbound.files:
+        return request
+    pasted = request.args.get("text", "") if request.command == "read" else ""
+    args: dict[str, Json] = {"files": [ref.to_json() for ref in inbound.files]}
+    if pasted:
+        args["text"] = pasted
+    names = ", ".join(ref.name for ref in inbound.files)
+    return Request("read", args, text=f"read {names}")
+
+
+def _kept(request: Request) -> Request:
+    """Return a request as it is stored: without the secrets in what was pasted."""
+    text = request.args.get("text")
+    if request.command != "read" or not isinstance(text, str):
+        return request
+    return replace(request, args={**request.args, "text": redact(text)}, text=redact(request.text))
 
 
 def unknown_command(name: str, known: Sequence[str]) -> UsageError:

@@ -7,6 +7,7 @@ import binascii
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from bot.attachments import MAX_FILES, FileRef
 from bot.times import parse_moment, parse_span
 from engine.catalogue.nearest import did_you_mean
 from engine.errors import UsageError
@@ -72,14 +73,27 @@ class Arguments:
             raise UsageError(f"window {text} is out of range", hint="give 1m to 1d")
         return seconds
 
-    def inputs(self) -> Sequence[Input]:
+    def files(self) -> Sequence[FileRef]:
+        """Return the files of a message that are to be read."""
+        files = self._take("files", None) or []
+        if not isinstance(files, list):
+            raise UsageError("'files' must be a list")
+        return [FileRef.from_json(one) for one in files[:MAX_FILES]]
+
+    def inputs(self, *, optional: bool = False) -> Sequence[Input]:
         """Return what is to be read: ``text`` alone, or ``inputs`` with a name each.
 
         An input holds its text as ``text``, or any bytes as ``base64``.
+
+        Args:
+            optional: there may be none.
         """
         from bot.commands.read import Input  # noqa: PLC0415 - only this command needs it
 
         several = self._take("inputs", None)
+        if several is None and optional:
+            text = self.text("text", "")
+            return [Input("text", [_bytes(text)])] if text else []
         if several is None:
             return [Input("text", [_bytes(self.text("text"))])]
         if not isinstance(several, list) or not 0 < len(several) <= _MAX_INPUTS:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from engine.readers import Diagnose
 
 _KNOWN = (
-    "known are kernel log lines (Xid, SXid, lost GPU), nvidia-smi -q and --query-gpu, "
-    "and exporter metrics"
+    "known are kernel logs, nvidia-smi, amd-smi and dcgmi, exporter metrics, NCCL logs and "
+    "nccl-tests, traces (nsys, PyTorch, ncu, py-spy), storage and network tools"
 )
 _LAST = (Class.BENIGN, Class.BLIND)
 _T = TypeVar("_T")
@@ -64,14 +64,21 @@ class Part:
 
 
 def run(
-    inputs: Sequence[Input], *, catalogue: Catalogue, diagnose: Diagnose | None = None
+    inputs: Sequence[Input],
+    *,
+    catalogue: Catalogue,
+    diagnose: Diagnose | None = None,
+    errors: Sequence[GpuwhyError] = (),
+    on_progress: Callable[[int, int | None], None] | None = None,
 ) -> Answer:
     """Read every input; one that cannot be read does not stop the others.
 
     Args:
         inputs: what to read, in order.
         catalogue: the knowledge.
-        diagnose: judges exporter text by the rules; None leaves that out.
+        diagnose: judges readings by the rules; None leaves that out.
+        errors: what went wrong with other inputs before.
+        on_progress: told how many bytes of how many of the current input have been read.
 
     Raises:
         InputError: none of the inputs can be read.
@@ -79,10 +86,10 @@ def run(
     from engine.readers import read  # noqa: PLC0415 - keeps the formatting free of the engine
 
     found: list[Part] = []
-    errors: list[GpuwhyError] = []
+    errors = list(errors)
     for one in inputs:
         try:
-            found.append(Part(one.name, read(one.source, catalogue, diagnose)))
+            found.append(Part(one.name, read(one.source, catalogue, diagnose, on_progress)))
         except InputError as error:
             named = error.message if one.name in error.message else f"{one.name}: {error.message}"
             errors.append(InputError(named, hint=error.hint, code=error.code))

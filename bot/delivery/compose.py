@@ -8,12 +8,15 @@ from typing import Any
 
 from bot.answer import Answer
 from bot.delivery.messenger import Message
-from bot.delivery.parcel import Parcel
-from bot.render import slackcards
+from bot.delivery.parcel import Attached, Parcel
+from bot.render import plain, slackcards
 from bot.request import Actor, Request
 from bot.store import DeliveryKind, NewDelivery, Question
 
 _ROUTE = "route"
+# So many further messages are read in a thread; what is longer goes on in a file.
+_UNFOLDED = 1
+_FILE = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,10 +76,26 @@ def final(route: Route, actor: Actor, request: Request, answer: Answer) -> NewDe
     parcel = Parcel(
         first,
         more=more,
+        file=_whole(request, answer) if len(more) > _UNFOLDED else None,
         placeholder=_working(actor, request, 0.0),
         response_url=route.response_url,
     )
     return _delivery(route, DeliveryKind.UPDATE, parcel)
+
+
+def _whole(request: Request, answer: Answer) -> Attached:
+    """Return a long answer as a text file for the thread."""
+    text = plain.render(answer)
+    if len(text) > _FILE:
+        end = text.rindex("\n", 0, _FILE) + 1
+        left = text.count("\n", end)
+        text = f"{text[:end]}… {left} more lines: ask on the command line for all of them\n"
+    return Attached(
+        name=f"gpuwhy-{request.command}.txt",
+        text=text,
+        after=_UNFOLDED,
+        otherwise=slackcards.unattached(),
+    )
 
 
 def _delivery(route: Route, kind: DeliveryKind, parcel: Parcel) -> NewDelivery:

@@ -89,6 +89,15 @@ class Messenger(Protocol):
         """
         ...
 
+    async def attach(
+        self, channel: str, thread: str | None, *, name: str, text: str, comment: str
+    ) -> None:
+        """Attach a text file to a thread, with a line that says what it is.
+
+        Raises `RejectedError` with ``missing_scope`` if the service does not let us.
+        """
+        ...
+
     async def ping(self) -> None:
         """Make sure that the service lets us in."""
         ...

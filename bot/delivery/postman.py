@@ -69,7 +69,7 @@ class Postman:
             case DeliveryKind.RESPONSE_URL:
                 await self._respond(parcel, replace_it=False)
             case DeliveryKind.FILE:
-                raise RejectedError("files_are_linked")
+                await self._attach(delivery, parcel)
         return None
 
     async def _post_then_edit(
@@ -141,19 +141,57 @@ class Postman:
             raise RejectedError("no_response_url")
         await self._messenger.respond(parcel.response_url, parcel.message, replace=replace_it)
 
+    async def _attach(self, delivery: Delivery, parcel: Parcel) -> None:
+        if parcel.file is None:
+            raise RejectedError("no_file")
+        try:
+            await self._messenger.attach(
+                delivery.channel,
+                delivery.thread,
+                name=parcel.file.name,
+                text=parcel.file.text,
+                comment=str(parcel.message.get("text", "")),
+            )
+        except RejectedError:
+            # Files may be forbidden, or the app older than its manifest: it is said where.
+            instead = NewDelivery(
+                DeliveryKind.POST,
+                delivery.channel,
+                Parcel(parcel.file.otherwise).to_json(),
+                thread=delivery.thread,
+                coalesce_key=f"{delivery.coalesce_key or delivery.id}/instead",
+            )
+            await self._queue.enqueue(
+                [instead], question_id=delivery.question_id, now=self._clock()
+            )
+
     async def _follow(
         self, delivery: Delivery, parcel: Parcel, kind: DeliveryKind, thread: str | None
     ) -> None:
         """Queue what goes under the message just brought."""
+        as_file = parcel.file if kind is DeliveryKind.POST else None
+        messages = parcel.more if as_file is None else parcel.more[: as_file.after]
+        name = delivery.coalesce_key or delivery.id
         news = [
             NewDelivery(
                 kind,
                 delivery.channel,
                 Parcel(message, response_url=parcel.response_url).to_json(),
                 thread=thread,
-                coalesce_key=f"{delivery.coalesce_key or delivery.id}/{number}",
+                coalesce_key=f"{name}/{number}",
             )
-            for number, message in enumerate(parcel.more, 1)
+            for number, message in enumerate(messages, 1)
         ]
+        if as_file is not None:
+            said = Parcel({"text": "The whole answer:"}, file=as_file)
+            news.append(
+                NewDelivery(
+                    DeliveryKind.FILE,
+                    delivery.channel,
+                    said.to_json(),
+                    thread=thread,
+                    coalesce_key=f"{name}/file",
+                )
+            )
         if news:
             await self._queue.enqueue(news, question_id=delivery.question_id, now=self._clock())

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from bot.attachments import FileRef
+from bot.delivery import slackfiles
 from bot.delivery.messenger import AwayError, Message, RejectedError
 from bot.delivery.webapi import NOT_LET_IN, WebApi
 
@@ -85,6 +87,21 @@ class SlackMessenger:
             return None
         messages = found.get("messages") or ()
         return next((str(m["ts"]) for m in messages if _mark(m) == mark), None)
+
+    async def attach(
+        self, channel: str, thread: str | None, *, name: str, text: str, comment: str
+    ) -> None:
+        """Attach a text file to a thread; see the port."""
+        await slackfiles.attach(self._api, channel, thread, name=name, text=text, comment=comment)
+
+    async def fetch(self, ref: FileRef) -> bytes:
+        """Return the bytes of a file that somebody attached.
+
+        Raises:
+            InputError: it cannot be read here.
+            MessengerError: Slack does not give it.
+        """
+        return await slackfiles.fetch(self._api, ref)
 
     async def members(self, group: str) -> tuple[str, ...]:
         """Return the ids of the users in a user group (scope ``usergroups:read``).

@@ -91,6 +91,47 @@ class WebApi:
         status, retry_after, raw = await self._send(url, headers, body)
         judge(status, retry_after, raw.decode("utf-8", "replace").strip()[:80])
 
+    async def upload(self, url: str, raw: bytes) -> None:
+        """Send the bytes of a file to the address that Slack gave for it.
+
+        Raises:
+            RejectedError: the address is not Slack's.
+            MessengerError: as `call`.
+        """
+        if not self._is_slack(url):
+            raise RejectedError("address_elsewhere")
+        headers = {"Content-Type": "application/octet-stream"}
+        status, retry_after, answer = await self._send(url, headers, {"data": raw})
+        judge(status, retry_after, answer.decode("utf-8", "replace").strip()[:80])
+
+    async def download(self, url: str, most: int, *, html: bool = False) -> bytes | None:
+        """Return the bytes at an address of Slack's, None if there are more than ``most``.
+
+        ``html``: a page is what the file is.
+
+        Raises:
+            RejectedError: the address is not Slack's, or there is a page instead of the file.
+            MessengerError: as `call`.
+        """
+        if not self._is_slack(url):
+            raise RejectedError("address_elsewhere")
+        headers = {"Authorization": f"Bearer {self._token}"}
+        try:
+            async with self._opened().get(url, headers=headers, allow_redirects=False) as response:
+                judge(response.status, response.headers.get("Retry-After", ""), "")
+                # Without the scope Slack sends its sign-in page.
+                if response.content_type == "text/html" and not html:
+                    raise RejectedError("no_permission")
+                found = bytearray()
+                async for chunk in response.content.iter_chunked(1 << 16):
+                    found += chunk
+                    if len(found) > most:
+                        return None
+                return bytes(found)
+        except (aiohttp.ClientError, TimeoutError, OSError) as problem:
+            said = f"Slack does not send the file: {type(problem).__name__}"
+            raise AwayError(said, uncertain=False) from None
+
     async def aclose(self) -> None:
         """Close the connections."""
         if self._session is not None:
@@ -100,13 +141,8 @@ class WebApi:
     async def _send(
         self, url: str, headers: Mapping[str, str], body: Mapping[str, Any]
     ) -> tuple[int, str, bytes]:
-        if self._session is None:
-            self._session = aiohttp.ClientSession(
-                timeout=aiohttp.ClientTimeout(total=self._timeout_s),
-                cookie_jar=aiohttp.DummyCookieJar(),
-            )
         try:
-            async with self._session.post(
+            async with self._opened().post(
                 url, headers=headers, allow_redirects=False, **body
             ) as response:
                 raw = await response.read()
@@ -117,6 +153,14 @@ class WebApi:
         except (aiohttp.ClientError, TimeoutError, OSError) as problem:
             said = f"Slack does not answer: {type(problem).__name__}"
             raise AwayError(said, uncertain=True) from None
+
+    def _opened(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            self._session = aiohttp.ClientSession(
+                timeout=aiohttp.ClientTimeout(total=self._timeout_s),
+                cookie_jar=aiohttp.DummyCookieJar(),
+            )
+        return self._session
 
     def _is_slack(self, url: str) -> bool:
         """Return whether an address is Slack's, or where its API was said to be."""

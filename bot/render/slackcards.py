@@ -45,6 +45,15 @@ def progress(asker: Actor, question: str, state: str = "looking") -> _Json:
     return sendable({"text": said, "blocks": blocks})
 
 
+def unattached() -> _Json:
+    """Return the message that stands where a file could not be attached."""
+    said = (
+        "The answer goes on, but the file with all of it could not be attached: give the Slack "
+        "app the scope files:write, or ask on the command line."
+    )
+    return sendable({"text": said, "blocks": [slack.context(said)]})
+
+
 def plan(
     answer: Answer, job_id: str, asker: Actor, *, expires_at: float | None = None
 ) -> tuple[_Json, ...]:

@@ -1,6 +1,7 @@
-"""Pasted output in a message: kernel log lines, metrics, ``nvidia-smi`` and NCCL output.
+"""Pasted output in a message: logs, metrics, what tools print.
 
-A cheap test for lines that the readers (`engine.readers`) take; it never explains anything.
+A cheap test for lines that the readers (`engine.readers`) take; it never explains anything. One
+line must bear the mark of a program; of several, it is enough that the readers know some of them.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import re
 
 from bot.router.slacktext import Message
+from engine.readers.scan import lines_known
 
 # Standing anywhere in a line, each is written by a program only.
 _MARKS = re.compile(
@@ -16,6 +18,9 @@ _MARKS = re.compile(
     r"|=NVSMI LOG=|\| NVIDIA-SMI \d|\bNCCL (?:INFO|WARN|TRACE) "
     r"|nvidia[-_]peermem|nv_peer_mem"
     r"|clocks_(?:throttle|event)_reasons\.(?:active|supported)"
+    r"|\bProcessGroupNCCL\.cpp:\d|\bWatchdog caught collective|\bOutOfMemoryError: (?:CUDA|HIP)"
+    r"|\bamdgpu [0-9A-Fa-f]{4}:[0-9A-Fa-f]{2}:|\bmlx5_core [0-9A-Fa-f]{4}:"
+    r"|\bPCIe Bus Error: severity=|\bOut of memory: Kill|\bAvg bus bandwidth\b"
     r"|\b[HS]W [A-Z][A-Za-z ]{3,30} : (?:Not )?Active"
 )
 _SAMPLE = re.compile(
@@ -27,6 +32,9 @@ _META = re.compile(r"^\s*# (?:TYPE|HELP) [A-Za-z_:][\w:]* ", re.ASCII)
 # The listing of `nvidia-smi -q` pads its keys, so a space stands before the colon.
 _LISTED = re.compile(r"^\s*[A-Z][A-Za-z0-9 ./()-]{1,50}[A-Za-z0-9)] {2,}: \S")
 _LISTED_LINES = 3
+# Line feeds from which a message may be a paste without a mark.
+_SEVERAL = 2
+_KNOWN = 2
 
 
 _ASKS = re.compile(
@@ -62,4 +70,5 @@ def is_pasted(text: str) -> bool:
         listed += " : " in line and bool(_LISTED.match(line))
         if listed >= _LISTED_LINES:
             return True
-    return False
+    several = text.count("\n") >= _SEVERAL
+    return several and lines_known(text.encode("utf-8", "replace")) >= _KNOWN

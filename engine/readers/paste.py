@@ -13,7 +13,7 @@ from engine.readers.documents import MAX_DOCUMENT, parse, read_document
 from engine.readers.redact import redacted
 from engine.readers.scan import Scan
 from engine.readers.table import READERS
-from engine.readers.text import MAX_LINE, Blocks, Source, clean
+from engine.readers.text import MAX_LINE, Blocks, OnProgress, Source, clean
 from engine.readers.tracefile import read_tracefile
 
 T = TypeVar("T")
@@ -25,6 +25,7 @@ def read(
     source: Iterable[bytes] | bytes | Path,
     catalogue: Catalogue,
     diagnose: Diagnose | None = None,
+    on_progress: OnProgress | None = None,
 ) -> Read:
     """Say what text or a trace shows; kinds of text may be mixed.
 
@@ -33,6 +34,7 @@ def read(
         catalogue: knowledge; the rules are not used here.
         diagnose: judges readings by the rules; without it only what the text says by itself and
             oddities are reported.
+        on_progress: told how much has been read.
 
     Returns:
         Findings with the root cause first. Lines that start with ``#`` are a poster's remarks and
@@ -43,7 +45,7 @@ def read(
             understood.
     """
     context = Context(catalogue, diagnose)
-    opened = Source(source)
+    opened = Source(source, on_progress)
     results = read_tracefile(opened, context)
     unread = 0
     if results is None:

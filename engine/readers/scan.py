@@ -7,7 +7,8 @@ RE2 looks for all of them at once, in time linear in the text, some hundred MB/s
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from functools import cache
 
 import re2
 
@@ -25,8 +26,10 @@ class Scan:
         ]
         self._wanted = list(zip(readers, patterns, strict=True))
         self._any = _compiled(
-            [re2.escape(t) for r in readers for t in r.triggers]
-            + [b"(?:" + p + b")" for r in readers if (p := getattr(r, "pattern", None))]
+            tuple(
+                [re2.escape(t) for r in readers for t in r.triggers]
+                + [b"(?:" + p + b")" for r in readers if (p := getattr(r, "pattern", None))]
+            )
         )
 
     def first(self, block: bytes, start: int) -> int:
@@ -45,7 +48,18 @@ class Scan:
         ]
 
 
-def _compiled(parts: Iterable[bytes]) -> re2._Regexp[bytes]:
+def lines_known(text: bytes) -> int:
+    """Return how many lines of a text hold something that can start what a reader knows."""
+    from engine.readers.table import READERS  # noqa: PLC0415 - the table imports the readers
+
+    # Classes, which the table's type does not say: anything that makes a reader will do for it.
+    triggers = {re2.escape(t): None for make in READERS for t in getattr(make, "triggers", ())}
+    found = _compiled(tuple(triggers)).finditer(text)
+    return len({text.count(b"\n", 0, hit.start()) for hit in found})
+
+
+@cache
+def _compiled(parts: tuple[bytes, ...]) -> re2._Regexp[bytes]:
     options = re2.Options()
     options.encoding = re2.Options.Encoding.LATIN1
     options.log_errors = False

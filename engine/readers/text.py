@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -34,6 +34,10 @@ _QUOTED = re.compile(rb"^(?:> ?){1,4}(?=\S)")
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
+OnProgress = Callable[[int, int | None], None]
+"""Told how many bytes of how many (None: not known) have been taken."""
+
+
 class Source:
     """The bytes of an input, unpacked, with their first `HEAD` bytes to look at.
 
@@ -41,8 +45,14 @@ class Source:
         InputError: it cannot be read or unpacked.
     """
 
-    def __init__(self, source: Iterable[bytes] | bytes | Path) -> None:
+    def __init__(
+        self,
+        source: Iterable[bytes] | bytes | Path,
+        on_progress: OnProgress | None = None,
+    ) -> None:
         self.path = source if isinstance(source, Path) else None
+        self._on_progress = on_progress
+        self._total = _size(source)
         self._packed_head = b""
         self.notes: list[str] = []
         self._chunks = iter(unpacked(self._noted(chunks_of(source)), self.notes))
@@ -65,8 +75,12 @@ class Source:
         return chain((self._first,), self._chunks) if self._first else self._chunks
 
     def _noted(self, chunks: Iterable[bytes]) -> Iterator[bytes]:
+        done = 0
         for chunk in chunks:
             self._packed_head = self._packed_head or chunk[:4]
+            done += len(chunk)
+            if self._on_progress:
+                self._on_progress(done, self._total)
             yield chunk
 
 
@@ -137,6 +151,15 @@ def chunks_of(source: Iterable[bytes] | bytes | Path) -> Iterator[bytes]:
         yield source
     else:
         yield from source
+
+
+def _size(source: Iterable[bytes] | bytes | Path) -> int | None:
+    if isinstance(source, bytes):
+        return len(source)
+    try:
+        return source.stat().st_size or None if isinstance(source, Path) else None
+    except OSError:
+        return None
 
 
 def _slices(chunks: Iterable[bytes]) -> Iterator[bytes]:

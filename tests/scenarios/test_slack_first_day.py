@@ -225,6 +225,29 @@ else:
             (file,) = data_of(tmp_path).rglob("*.nsys-rep")
             assert file.stat().st_size > 10_000
 
+    async def test_a_log_is_attached_and_read(tmp_path):
+        kernel = "".join(
+            f"[{n}.5] NVRM: Xid (PCI:0000:{n % 200:02x}:00): {code}, pid=1, name=x, text\n"
+            for n in range(300)
+            for code in (79, 48, 63)
+        )
+        secret = "export HF_TOKEN=hf_abcdefghijklmnopqrstuvwxyz0123456789\n"
+        port = free_port()
+        async with LocalSlack() as slack, server("socket", slack, port, tmp_path):
+            await slack.attach("dmesg.log", kernel.encode(), f"<@{BOT}> what does this show?")
+            (answer,) = await answered(slack, "fell off the PCIe bus", count=1)
+            assert answer["thread_ts"]
+            (share,) = await answered(slack, "gpuwhy-read.txt")
+            assert share["thread_ts"] == answer["thread_ts"]
+            await slack.attach("node.png", b"\x89PNG", f"<@{BOT}>")
+            await answered(slack, "which cannot be read")
+            channel, _ = await slack.tell(f"```{secret}{kernel[:200]}```")
+            (pasted,) = await answered(slack, "fell off the PCIe bus", channel=channel)
+            assert "hf_abc" not in json.dumps(pasted)
+        kept = b"".join(p.read_bytes() for p in data_of(tmp_path).iterdir() if p.is_file())
+        assert b"hf_abcdef" not in kept
+        assert b"fallen off" in kept or b"fell off" in kept
+
     async def test_hostile_labels_and_a_huge_paste(tmp_path):
         fleet = demo_fleet(start=float(int(time.time())) - DEMO_SPAN_S)
         end = fleet.start + DEMO_SPAN_S

@@ -230,6 +230,22 @@ class LocalSlack:
         """Write a message in a channel and return its ts."""
         return str((await self._write(text, user, channel, thread))["ts"])
 
+    async def attach(
+        self, name: str, raw: bytes, text: str = "", *, user: str = ALICE, channel: str = GPUS
+    ) -> None:
+        """Write a message with a file."""
+        form = aiohttp.FormData()
+        for key, value in (("channel", channel), ("user", user), ("text", text)):
+            form.add_field(key, value)
+        form.add_field(
+            "file",
+            raw,
+            filename=name,
+            content_type="image/png" if name.endswith(".png") else "text/plain",
+        )
+        async with self._session.post(f"{self.url}/_control/upload", data=form) as answer:
+            assert answer.status == 200, await answer.text()
+
     async def tell(self, text: str, *, user: str = ALICE) -> tuple[str, str]:
         """Write a direct message to the bot and return its channel and ts."""
         message = await self._write(text, user, user, None)

@@ -42,6 +42,8 @@ class SlackServer:
         self.gone: set[str] = set()
         self.fault: Fault | None = None
         self.readable = True
+        self.files: dict[str, dict[str, Any]] = {}
+        self.shared: list[dict[str, Any]] = []
         self.invalid: list[str] = []
         self.url = ""
         self._numbers = itertools.count(1)
@@ -53,6 +55,8 @@ class SlackServer:
         app = web.Application()
         app.router.add_post("/api/{method}", self._call)
         app.router.add_post("/response/{name}", self._respond)
+        app.router.add_post("/upload/{file}", self._upload)
+        app.router.add_get("/files/{file}", self._download)
         self._runner = web.AppRunner(app, shutdown_timeout=0.1)
         await self._runner.setup()
         site = web.TCPSite(self._runner, "127.0.0.1", self._port, reuse_address=True)
@@ -127,12 +131,53 @@ class SlackServer:
                 }
             case "usergroups.users.list":
                 return {"ok": True, "users": ["U1"]}
+            case "files.info":
+                file = self.files.get(args["file"])
+                return {"ok": True, "file": file} if file else _refused("file_not_found")
+            case "files.getUploadURLExternal":
+                file = self.add_file(args["filename"], b"")
+                return {
+                    "ok": True,
+                    "file_id": file,
+                    "upload_url": f"http://127.0.0.1:{self._port}/upload/{file}",
+                }
+            case "files.completeUploadExternal":
+                self.shared.append(args)
+                return {"ok": True, "files": args["files"]}
             case _:
-                return {"ok": False, "error": "unknown_method"}
+                return _refused("unknown_method")
+
+    def add_file(self, name: str, raw: bytes, mimetype: str = "text/plain", **more: Any) -> str:
+        """Keep a file and return its id."""
+        file = f"F{next(self._numbers):06d}"
+        self.files[file] = {
+            "id": file,
+            "name": name,
+            "size": len(raw),
+            "mimetype": mimetype,
+            "url_private_download": f"http://127.0.0.1:{self._port}/files/{file}",
+            "raw": raw.decode("latin-1"),
+            **more,
+        }
+        return file
+
+    async def _upload(self, request: web.Request) -> web.Response:
+        self.files[request.match_info["file"]]["raw"] = (await request.read()).decode("latin-1")
+        return web.Response(text="OK")
+
+    async def _download(self, request: web.Request) -> web.Response:
+        if request.headers.get("Authorization") != f"Bearer {BOT_TOKEN}":
+            return web.Response(text="<html>sign in</html>", content_type="text/html")
+        raw = self.files[request.match_info["file"]]["raw"].encode("latin-1")
+        return web.Response(body=raw)
 
     async def _respond(self, request: web.Request) -> web.Response:
         self.responses.append((request.match_info["name"], await request.json()))
         return web.Response(text="ok")
+
+
+def _refused(error: str) -> dict[str, Any]:
+    return {"ok": False, "error": error}
 
 
 def limited(seconds: float) -> web.Response:

@@ -20,7 +20,7 @@ _CHUNK = 1 << 20
 @options.fail_on
 @options.common
 def command(files: tuple[str, ...], fail_on: Level | None, common: options.Common) -> int:
-    """Say what text shows: kernel log, nvidia-smi output, exporter metrics; kinds may be mixed.
+    """Say what logs, tool output, metrics and traces show; kinds of text may be mixed.
 
     Without FILE, or with -, standard input is read.
     """
@@ -38,9 +38,14 @@ def command(files: tuple[str, ...], fail_on: Level | None, common: options.Commo
             answer = remote.read(common, named, _stdin())
         return show(answer, as_json=common.as_json, color=common.color, fail_on=fail_on)
     inputs = [Input("stdin", _stdin()) if n == "-" else Input(n, Path(n)) for n in named]
-    with Progress("reading"):
+    with Progress("reading") as progress:
         engine = make_engine(overlays(common))
-        answer = run(inputs, catalogue=engine.catalogue, diagnose=judged_by(engine))
+        answer = run(
+            inputs,
+            catalogue=engine.catalogue,
+            diagnose=judged_by(engine),
+            on_progress=progress,
+        )
     return show(answer, as_json=common.as_json, color=common.color, fail_on=fail_on)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 from slack_bolt.app.async_app import AsyncApp
 from slack_bolt.response import BoltResponse
 
+from bot.attachments import refs_of
 from bot.inbound import Inbound, Surface
 from bot.surfaces.slack import who
 from bot.surfaces.slack.listeners.handover import answered, submit
@@ -41,4 +42,5 @@ def inbound(body: dict[str, Any], event: dict[str, Any], surface: Surface) -> In
         channel=channel,
         text=event.get("text") or "",
         thread=event.get("thread_ts") or event["ts"],
+        files=refs_of(event),
     )

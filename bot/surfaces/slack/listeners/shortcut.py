@@ -8,6 +8,7 @@ from slack_bolt.app.async_app import AsyncApp
 from slack_bolt.context.ack.async_ack import AsyncAck
 from slack_bolt.response import BoltResponse
 
+from bot.attachments import refs_of
 from bot.inbound import Inbound, Outcome, Surface
 from bot.request import Request
 from bot.router.slacktext import read_message
@@ -36,6 +37,7 @@ def register(app: AsyncApp, service: Service) -> None:
                 text=Request("read", {"text": read_message(words(message)).raw}, text=_TEXT),
                 thread=message.get("thread_ts") or message["ts"],
                 response_url=shortcut.get("response_url"),
+                files=refs_of(message),
             ),
         )
         return answered(ticket) if ticket.outcome is Outcome.BUSY else await ack()

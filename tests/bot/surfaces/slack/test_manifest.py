@@ -107,8 +107,9 @@ def test_requests_are_there_for_all_that_the_manifest_lets_in():
 def test_scopes_are_the_least_that_do():
     events = MANIFEST["settings"]["event_subscriptions"]["bot_events"]
     needed = {EVENTS[name] for name in events}
-    # Answers; the command and the shortcut; members of the groups that the policy names.
-    assert needed | {"chat:write", "commands", "usergroups:read"} == SCOPES
+    # Answers; the command and the shortcut; members of the groups that the policy names; files.
+    ours = {"chat:write", "commands", "usergroups:read", "files:read", "files:write"}
+    assert needed | ours == SCOPES
     assert "user" not in MANIFEST["oauth_config"]["scopes"]
 
 
