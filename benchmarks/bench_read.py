@@ -34,7 +34,7 @@ _KERNEL = (
     ("Nov 29 {t} node-3 kernel: [UFW BLOCK] IN=eth0 OUT= MAC=aa:bb:cc SRC=10.0.{a}.9 DST=10.0.0.1 "
     "LEN=40 TOS=0x00 PREC=0x00 TTL=244 ID={b} PROTO=TCP SPT={b} DPT=22 WINDOW=1024 RES=0x00 SYN"),
     'Nov 29 {t} node-3 containerd[992]: time="2026-11-29T03:12:01Z" level=info msg="cleanup {b}"',
-    "Nov 29 {t} node-3 kernel: nvidia-uvm: Loaded the UVM driver, major device number {a}.",
+    "Nov 29 {t} node-3 kernel: perf: interrupt took too long ({b} > 2500), lowering the rate",
 )  # fmt: skip
 _NCCL = (
     "node-{a}:{p}:{q} [{g}] NCCL INFO Channel {c:02}/0 : {r}[{g}] -> {s}[{h}] via P2P/CUMEM",
@@ -101,7 +101,8 @@ def rows() -> list[Row]:
                 ROUNDS,
                 [sys.executable, "-c", _READ, str(file)],
                 [sys.executable, "-c", _READ, str(empty)],
-                ["grep", "-c", word, str(file)],
+                # Into a pipe: grep stops at the first match if it writes to /dev/null.
+                ["sh", "-c", 'grep -c "$1" "$2" | cat', "sh", word, str(file)],
             )
             megabytes = file.stat().st_size / 1e6
             rate = megabytes / max(ours.seconds - nothing.seconds, 1e-9)

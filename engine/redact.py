@@ -48,7 +48,7 @@ _NAMED = re.compile(
 )
 _HEADER = re.compile(
     r"(?i)\b((?:proxy-)?authorization[\"']?\s{0,3}[:=]\s{0,3}[\"']?(?:bearer|basic|token|digest)?)"
-    r"\s{1,3}([A-Za-z0-9._~+/=-]{6,4096})"
+    r"\s{1,3}(?!(?:bearer|basic|token|digest)\b)([A-Za-z0-9._~+/=-]{6,4096})"
 )
 _BEARER = re.compile(r"(?i)\b(bearer)\s{1,3}([A-Za-z0-9._~+/=-]{16,4096})")
 _URL_LOGIN = re.compile(r"(?i)\b([a-z][a-z0-9+.-]{1,20}://)[^\s/@:]{0,128}:[^\s/@]{1,256}@")

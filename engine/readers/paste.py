@@ -109,7 +109,7 @@ class _Pass:
             self.cut += 1
             raw = raw[:MAX_LINE]
         text = clean(raw)
-        offered = self._scan.candidates(raw)
+        offered = self._scan.candidates(raw, self._open)
         taken = any(reader.feed(number, text) for reader in offered)
         self._open = [r for r in offered if r.open]
         if not taken:
