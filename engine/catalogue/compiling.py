@@ -21,10 +21,23 @@ from engine.catalogue.lookupschema import (
     VocabularyEntry,
     WithdrawnEntry,
 )
+from engine.catalogue.messageschema import MessageEntry, VerbsStatusEntry
 from engine.catalogue.nearest import did_you_mean
 from engine.catalogue.parts import Knowledge, Rules, RuleSource
+from engine.catalogue.profileschema import (
+    KernelReadingEntry,
+    KernelVerdictEntry,
+    StackFrameEntry,
+)
 from engine.catalogue.ruleschema import CauseFile, Disabling, SymptomFile
-from engine.catalogue.schema import Entry, GpuModelEntry, SignalEntry, TaxonomyEntry
+from engine.catalogue.schema import (
+    CudaErrorEntry,
+    Entry,
+    GpuModelEntry,
+    ServiceReadingEntry,
+    SignalEntry,
+    TaxonomyEntry,
+)
 from engine.catalogue.validate import validate
 from engine.catalogue.vendorschema import (
     DcgmFieldEntry,
@@ -44,18 +57,29 @@ CONCERNS: Mapping[str, type[BaseModel]] = {
     "withdrawn": WithdrawnEntry,
     "taxonomy": TaxonomyEntry,
     "signals": SignalEntry,
+    "service_readings": ServiceReadingEntry,
+    "cuda_errors": CudaErrorEntry,
     "gpu_models": GpuModelEntry,
     "throttle_reasons": ThrottleReason,
     "dcgm_fields": DcgmFieldEntry,
     "xid": XidEntry,
     "sxid": SxidEntry,
-    # Small tables of NVIDIA's whose keys are their own.
+    "kernel_readings": KernelReadingEntry,
+    "stack_frames": StackFrameEntry,
+    "kernel_verdicts": KernelVerdictEntry,
+    "nccl_messages": MessageEntry,
+    "nccl_overrides": MessageEntry,
+    "torch_messages": MessageEntry,
+    "verbs_status": VerbsStatusEntry,
+    # Small tables whose keys are their own.
     **dict.fromkeys(
         (
+            "dcgm_errors",
             "nvlink4_registers",
             "nvlink5",
             "nvlink5_fields",
             "nvlink5_reasons",
+            "port_counters",
             "xid154_actions",
             "xid_buckets",
             "xid_follow_on",

@@ -15,10 +15,17 @@ from engine.errors import Problem
 # Keys of a concern that hold an id of another; checked where that other is there at all.
 _SINGLE_REFERENCES = (
     ("xid", "taxonomy", "taxonomy"),
+    ("cuda_errors", "taxonomy", "taxonomy"),
     ("xid", "resolution", "xid_buckets"),
     ("sxid", "taxonomy", "taxonomy"),
     ("sxid", "resolution", "xid_buckets"),
     ("signals", "field", "dcgm_fields"),
+    ("kernel_verdicts", "cause", "taxonomy"),
+    ("stack_frames", "cause", "taxonomy"),
+    ("nccl_messages", "cause", "taxonomy"),
+    ("nccl_overrides", "cause", "taxonomy"),
+    ("torch_messages", "cause", "taxonomy"),
+    ("verbs_status", "cause", "taxonomy"),
 )
 _PATTERN_KEYS = ("all", "any", "none", "unless")
 

@@ -124,6 +124,40 @@ class SignalEntry(Closed):
         return self
 
 
+class CudaErrorEntry(Closed):
+    """An error of the CUDA or HIP runtime: its number, names and texts, and what to do.
+
+    ``messages`` are in lower case; ``taxonomy`` is the cause that the error is evidence of.
+    """
+
+    id: Name
+    number: int | None = None
+    names: Texts
+    messages: Texts
+    severity: Severity
+    taxonomy: Name | None
+    meaning: Text
+    action: Text
+
+
+class ServiceReadingEntry(Closed):
+    """A quantity of an LLM server and the metric names that carry it, by server, best first.
+
+    A name may hold one label condition in braces; names that differ only in it add up, and all
+    names do where ``add`` is set. ``fold`` puts engines together: counts add up, ratios never do.
+    ``scale`` holds the factor to ``unit`` for names in another one.
+    """
+
+    id: Name
+    unit: Text
+    kind: Literal["gauge", "counter", "histogram"]
+    fold: Literal["sum", "mean"]
+    meaning: Text
+    names: dict[Name, Texts]
+    add: bool = False
+    scale: dict[str, Annotated[float, Field(gt=0)]] = Field(default_factory=dict)
+
+
 class GpuModelEntry(Closed):
     """A GPU product and its limits; the numbers in ``attrs`` carry their unit in the key."""
 

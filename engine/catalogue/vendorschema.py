@@ -54,10 +54,14 @@ class ThrottleReason(Closed):
 
 
 class DcgmFieldEntry(Closed):
-    """A DCGM field; an exporter's metric name is one of ``names``."""
+    """A DCGM field; an exporter's metric name is one of ``names``.
+
+    ``short`` is the head of its column in ``dcgmi dmon``.
+    """
 
     id: Annotated[int, Field(ge=0, le=65535)]
     name: Annotated[str, Field(pattern=MACRO_PATTERN)]
+    short: Text | None = None
     names: Annotated[Texts, Field(min_length=1)]
     meaning: Text
     unit: Text | None = None

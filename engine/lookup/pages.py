@@ -20,11 +20,17 @@ MADE = "<!-- Made by `gpuwhy kb reference` from knowledge/; changes here are los
 # Tables whose rows are short: one line each.
 _ROWS = frozenset(
     (
+        "dcgm_errors",
+        "cuda_errors",
         "dcgm_fields",
+        "kernel_readings",
+        "kernel_verdicts",
+        "stack_frames",
         "nvlink4_registers",
         "nvlink5",
         "nvlink5_fields",
         "nvlink5_reasons",
+        "service_readings",
         "signals",
         "sxid",
         "taxonomy",
@@ -150,7 +156,12 @@ def _structured(found: Card) -> Iterator[str]:
 
 
 _COLUMNS: Mapping[str, tuple[str, ...]] = {
-    "dcgm_fields": ("id", "name", "unit", "since", "default_exported", "meaning"),
+    "cuda_errors": ("id", "number", "messages", "severity", "meaning", "action"),
+    "dcgm_errors": ("id", "name", "verdict", "meaning", "action"),
+    "kernel_readings": ("id", "title", "unit", "names", "labels"),
+    "stack_frames": ("id", "match", "role", "severity", "says", "action"),
+    "kernel_verdicts": ("id", "group", "when", "severity", "says", "action"),
+    "dcgm_fields": ("id", "short", "name", "unit", "since", "default_exported", "meaning"),
     "signals": ("id", "title", "unit", "scope", "spellings"),
     "sxid": ("id", "title", "severity", "action"),
     "taxonomy": ("id", "class", "scope", "title", "is"),

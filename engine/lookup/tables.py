@@ -20,10 +20,16 @@ _VERDICT_VALUE = re.compile(r"\{([a-z][a-z0-9_]*)(?:\.[a-z]+)?\}")
 _NOT_ASKED = frozenset(
     (
         "concerns",
+        "cuda_errors",
+        "dcgm_errors",
+        "kernel_readings",
+        "kernel_verdicts",
+        "stack_frames",
         "nvlink4_registers",
         "nvlink5",
         "nvlink5_fields",
         "nvlink5_reasons",
+        "service_readings",
         "vocabulary",
         "withdrawn",
         "xid_follow_on",
