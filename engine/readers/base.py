@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol
 
 from engine.catalogue.types import Catalogue
 from engine.model import Diagnosis, Finding, Unknown, Why
@@ -50,9 +50,10 @@ class Reader(Protocol):
             kind; a cheap test that lets most of a log be skipped.
         open: True while the next line is wanted whatever it holds (inside a section).
 
-    Two more are optional. ``pattern: ClassVar[bytes]`` is a regular expression (of those that both
-    `re` and RE2 know) that such a line may match instead. A class with ``skims``, byte strings, is
-    a `Skimmer` too.
+    More are optional. ``pattern: ClassVar[bytes]`` is a regular expression (of those that both
+    `re` and RE2 know) that such a line may match instead. ``together: ClassVar[bool]``: one reader
+    is given the lines of all inputs, numbered on, because they belong together (ranks of a job).
+    A class with ``skims``, byte strings, is a `Skimmer` too.
     """
 
     triggers: ClassVar[tuple[bytes, ...]]
@@ -65,7 +66,10 @@ class Reader(Protocol):
         """Return what all lines together show."""
 
 
-@runtime_checkable
+MakesReader = Callable[[Context], Reader]
+"""What stands in the tables of readers: a class, or a function that makes a reader."""
+
+
 class Skimmer(Protocol):
     """A reader of logs whose usual lines are too many to be looked at one by one.
 

@@ -16,11 +16,15 @@ from typing import Any, ClassVar, Final
 import orjson
 
 from engine.readers.base import Context, Result
+from engine.readers.joint import Document, Joint, Together
 
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*+"')
 
-MAX_DOCUMENT: Final = 8 * 1024 * 1024
-"""Documents larger than this many bytes are not parsed: values take ten times that in memory."""
+MAX_DOCUMENT: Final = 12 * 1024 * 1024
+"""Documents larger than this many bytes are not parsed."""
+
+MAX_VALUES: Final = 500_000
+"""Nor are those of more values: each takes some hundred bytes of memory, however short its text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +35,16 @@ class DocumentKind:
         name: id of the kind, as in ``Read.kinds``.
         detect: whether a parsed value is of this kind; must not raise.
         read: what it shows; ``line`` is where the document starts, from 1. Must not raise.
+        together: what all documents of this kind show, where they belong together; ``read`` is not
+            called then.
+        slim: what of a value is kept for ``together``.
     """
 
     name: str
     detect: Callable[[object], bool]
-    read: Callable[[Any, Context, int], Result]
+    read: Callable[[Any, Context, int], Result] | None
+    together: Together | None = None
+    slim: Callable[[Any], Any] | None = None
 
 
 def parse(raw: bytes) -> object | None:
@@ -44,6 +53,8 @@ def parse(raw: bytes) -> object | None:
     ``NaN`` and ``Infinity``, which several tools print, are understood.
     """
     value: object
+    if sum(map(raw.count, (b",", b"[", b"{"))) > MAX_VALUES:
+        return None
     try:
         value = orjson.loads(raw)
     except orjson.JSONDecodeError:
@@ -56,13 +67,28 @@ def parse(raw: bytes) -> object | None:
     return value
 
 
-def read_document(value: object, context: Context, line: int) -> Result | None:
-    """Read a parsed document; None if no kind recognises it."""
+def read_document(
+    value: object, context: Context, line: int, joint: Joint, name: str = ""
+) -> Result | None:
+    """Read a parsed document; None if no kind recognises it.
+
+    Args:
+        value: the parsed document.
+        context: knowledge and judge.
+        line: where it starts, from 1.
+        joint: keeps it if its kind is judged together with others.
+        name: of the input that it stands in.
+    """
     from engine.readers.document_table import DOCUMENTS  # noqa: PLC0415 - the kinds import this
 
     for kind in DOCUMENTS:
         if kind.detect(value):
-            result = kind.read(value, context, line)
+            result = Result()
+            if kind.together is not None:
+                kept = value if kind.slim is None else kind.slim(value)
+                joint.keep(kind.together, Document(name, line, kept))
+            elif kind.read is not None:
+                result = kind.read(value, context, line)
             if kind.name not in result.kinds:
                 result.kinds.insert(0, kind.name)
             return result
@@ -86,6 +112,12 @@ class DocumentReader:
         self._size = self._depth = 0
         self._misses = 0
         self._results: list[Result] = []
+        self._joint = Joint(context)
+        self._input = ""
+
+    def join(self, joint: Joint, name: str) -> None:
+        """Say where documents are kept that belong together, and which input this is."""
+        self._joint, self._input = joint, name
 
     def feed(self, number: int, text: str) -> bool:
         """Take a line; those of a document in several lines are all taken."""
@@ -113,7 +145,9 @@ class DocumentReader:
         """Read the lines, whose brackets match."""
         value = parse("\n".join(self._lines).encode("utf-8", "replace"))
         known = isinstance(value, dict | list)
-        result = read_document(value, self._context, self._start) if known else None
+        result = None
+        if known:
+            result = read_document(value, self._context, self._start, self._joint, self._input)
         self._lines, self.open = [], False
         self._misses = 0 if result else self._misses + 1
         if result is not None:
