@@ -47,8 +47,8 @@ _NCCL = (
         "NET/IB/{h}/GDRDMA"
     ),
     (
-        "node-{a}:{p}:{q} [{g}] NCCL INFO AllReduce: opCount {r:x} sendbuff 0x7f2a00000000 recvbuff "
-        "0x7f2a10000000 count {p} datatype 7 op 0 root 0 comm 0x55d0c0ffee00 [nranks=512] "
+        "node-{a}:{p}:{q} [{g}] NCCL INFO AllReduce: opCount {r:x} sendbuff 0x7f2a00000000 "
+        "recvbuff 0x7f2a10000000 count {p} datatype 7 op 0 root 0 comm 0x55d0c0ffee00 [nranks=512] "
         "stream 0x55d0deadbeef"
     ),
     "node-{a}:{p}:{q} [{g}] NCCL INFO Trees [0] {r}/-1/-1->{s}->-1 [1] {r}/-1/-1->{s}->-1",

@@ -20,10 +20,11 @@ _RSS_UNIT = 1 if sys.platform == "darwin" else 1024
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Median wall time (s) and largest resident set (bytes) of one command."""
+    """Median wall time (s), largest resident set (bytes) and median CPU time (s) of one command."""
 
     seconds: float
     memory: int
+    cpu: float
 
 
 def measure(rounds: int, *commands: Sequence[str]) -> list[Cost]:
@@ -39,7 +40,7 @@ def measure(rounds: int, *commands: Sequence[str]) -> list[Cost]:
     return [Cost(**cost) for cost in json.loads(done.stdout)]
 
 
-def _run(command: Sequence[str]) -> tuple[float, int]:
+def _run(command: Sequence[str]) -> tuple[float, int, float]:
     began = time.perf_counter()
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     _, status, usage = os.wait4(process.pid, 0)
@@ -47,7 +48,7 @@ def _run(command: Sequence[str]) -> tuple[float, int]:
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
         raise subprocess.CalledProcessError(process.returncode, command)
-    return took, usage.ru_maxrss * _RSS_UNIT
+    return took, usage.ru_maxrss * _RSS_UNIT, usage.ru_utime + usage.ru_stime
 
 
 def _main() -> None:
@@ -57,7 +58,11 @@ def _main() -> None:
         _run(command)
     runs = [[_run(command) for command in commands] for _ in range(asked["rounds"])]
     costs = [
-        {"seconds": median(took for took, _ in column), "memory": max(rss for _, rss in column)}
+        {
+            "seconds": median(took for took, _, _ in column),
+            "memory": max(rss for _, rss, _ in column),
+            "cpu": median(cpu for _, _, cpu in column),
+        }
         for column in zip(*runs, strict=True)
     ]
     json.dump(costs, sys.stdout)

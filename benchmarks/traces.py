@@ -8,11 +8,16 @@ from pathlib import Path
 
 _KERNELS = (
     "sm80_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize128x128x32_stage4_warpsize2x2x1_tensor16x8x16",
-    "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<c10::BFloat16>, "
-    "at::detail::Array<char*, 3> >(int, at::native::CUDAFunctor_add<c10::BFloat16>, "
-    "at::detail::Array<char*, 3>)",
-    "void at::native::(anonymous namespace)::vectorized_layer_norm_kernel<c10::BFloat16, float>("
-    "int, float, c10::BFloat16 const*, c10::BFloat16 const*, c10::BFloat16 const*, float*, float*)",
+    (
+        "void at::native::vectorized_elementwise_kernel<4, "
+        "at::native::CUDAFunctor_add<c10::BFloat16>, at::detail::Array<char*, 3> >(int, "
+        "at::native::CUDAFunctor_add<c10::BFloat16>, at::detail::Array<char*, 3>)"
+    ),
+    (
+        "void at::native::(anonymous namespace)::vectorized_layer_norm_kernel<c10::BFloat16, float>"
+        "(int, float, c10::BFloat16 const*, c10::BFloat16 const*, c10::BFloat16 const*, float*, "
+        "float*)"
+    ),
     "void flash_fwd_kernel<Flash_fwd_kernel_traits<128, 128, 64, 4, false, false> >",
     "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)",
 )
@@ -108,25 +113,22 @@ def _step(k: int, at: float) -> Iterator[tuple[str, float]]:
     for i in range(k, k + _PER_STEP):
         nccl = i % 20 == 19
         dur = 180.0 if nccl else 11.0 + 7.25 * (i % 9)
-        text = (
-            _EVENT
-            % {
-                "op": _OPERATORS[i % len(_OPERATORS)],
-                "kernel": _KERNELS[4 if nccl else i % 4],
-                "id": i + 1,
-                "t0": at,
-                "t1": at + 4.5,
-                "t2": at + 21.125,
-                "dur": dur,
-                "stream": 20 if nccl else 7,
-            }
-        )
+        text = _EVENT % {
+            "op": _OPERATORS[i % len(_OPERATORS)],
+            "kernel": _KERNELS[4 if nccl else i % 4],
+            "id": i + 1,
+            "t0": at,
+            "t1": at + 4.5,
+            "t2": at + 21.125,
+            "dur": dur,
+            "stream": 20 if nccl else 7,
+        }
         at += 15.0 if nccl else dur + 2.125
         yield text, at
 
 
 def write_nsys(path: Path, size: float) -> None:
-    """Write an nsys export (SQLite) of about so many bytes: the tables and columns that are read."""
+    """Write an nsys export (SQLite) of about so many bytes: the tables that are read."""
     path.unlink(missing_ok=True)
     database = sqlite3.connect(path)
     database.execute("PRAGMA journal_mode = OFF")
