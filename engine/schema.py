@@ -16,12 +16,14 @@ from engine.capture.plan import CapturePlan, CaptureRun
 from engine.errors import UsageError
 from engine.lookup.model import Ask, Calculation
 from engine.model import Decode, Read, Sweep, Why
+from engine.nccl.model import NcclStats
 
 ANSWERS: dict[str, type] = {
     "why": Why,
     "sweep": Sweep,
     "decode": Decode,
     "read": Read,
+    "nccl-stats": NcclStats,
     "ask": Ask,
     "calc": Calculation,
     "capture-plan": CapturePlan,

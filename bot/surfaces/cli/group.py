@@ -15,6 +15,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "sweep": ("sweep", "Find everything that is sick, worst first, by root cause."),
     "decode": ("decode", "Decode a throttle mask, Xid, DCGM field or metric name."),
     "read": ("read", "Say what a log, nvidia-smi output or metrics text shows."),
+    "nccl": ("nccl", "Say how long NCCL's collectives took, and serve it to Prometheus."),
     "ask": ("ask", "Ask which tool, which command, which threshold, what something means."),
     "calc": ("calc", "Work out busbw, checkpoint time, roofline, KV cache or MFU."),
     "capture": ("capture", "Plan and run a profile of a program on a GPU."),
