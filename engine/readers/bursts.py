@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from engine.readers.period import Period
 from engine.readers.sxid_line import SxidEvent
 from engine.readers.xid_line import XidEvent
 
@@ -30,6 +31,7 @@ class XidBurst:
     places: dict[tuple[int, int, int | None], int] = field(default_factory=dict)
     sources: dict[str, None] = field(default_factory=dict)
     caused_by: dict[int, None] = field(default_factory=dict)
+    period: Period = field(default_factory=Period)
     parent: Burst | None = None
 
     @property
@@ -56,6 +58,7 @@ class XidBurst:
         """Count one more line."""
         self.count += event.source != "named"
         self.last = event
+        self.period.add(event.stamp, event.boot)
         _keep(self.sources, event.source)
         if event.pid is not None:
             _keep(self.pids, event.pid)
@@ -81,6 +84,7 @@ class SxidBurst:
     physical_ids: dict[int, None] = field(default_factory=dict)
     ports: dict[int, None] = field(default_factory=dict)
     severities: dict[str, None] = field(default_factory=dict)
+    period: Period = field(default_factory=Period)
     parent: Burst | None = None
 
     @property
@@ -103,6 +107,7 @@ class SxidBurst:
         if event.is_detail:
             return
         self.count += 1
+        self.period.add(event.stamp, event.boot)
         for target, value in (
             (self.switches, event.switch),
             (self.physical_ids, event.physical_id),
@@ -126,16 +131,16 @@ class Gathering:
         self.xids: dict[tuple[Any, ...], XidBurst] = {}
         self.sxids: dict[tuple[Any, ...], SxidBurst] = {}
         self.overflow = 0
-        self._uuids: dict[str, str] = {}
+        self._uuids: dict[tuple[str | None, str], str] = {}
         self._addresses: dict[str, str] = {}
         self.serials: dict[str, str] = {}
 
     def add_xid(self, event: XidEvent) -> None:
         """Add one Xid to its burst."""
         if event.uuid and event.pci:
-            self.add_uuid(event.pci, event.uuid)
+            self.add_uuid(event.pci, event.uuid, event.host)
         elif event.pci:
-            event.uuid = self._uuids.get(event.pci)
+            event.uuid = self._uuids.get((event.host, event.pci))
         elif event.uuid:
             event.pci = self._addresses.get(event.uuid)
         telling = tuple(event.detail.get(key) for key in _TELLING)
@@ -165,10 +170,10 @@ class Gathering:
         if len(self.serials) < self.LIMIT:
             self.serials.setdefault(uuid, serial)
 
-    def add_uuid(self, pci: str, uuid: str) -> None:
-        """Remember which board sits at an address."""
+    def add_uuid(self, pci: str, uuid: str, host: str | None) -> None:
+        """Remember which board sits at an address of a machine."""
         if len(self._uuids) < self.LIMIT:
-            self._uuids.setdefault(pci, uuid)
+            self._uuids.setdefault((host, pci), uuid)
             self._addresses.setdefault(uuid, pci)
 
 

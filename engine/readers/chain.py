@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from engine.readers.bursts import Burst, SxidBurst, XidBurst
+from engine.readers.period import apart
 
 # Added to the knowledge's table (``xid_follow_on``): code, and what it may follow from on one GPU.
 # 137 before 94: a refused peer access that is contained to the process. The others repeat, for
@@ -43,6 +44,9 @@ LINK_LOST_SXIDS = frozenset({19084, 20012, 20034, 22012, 24007})
 _AFTER_SXID = frozenset({74, 45})
 _SXID_TO_45 = frozenset({11004, 12028})
 
+# What lies further apart than this does not follow from it (s).
+_REACH_S = 3600.0
+
 Weigh = Callable[[Burst], int]
 
 
@@ -70,7 +74,8 @@ def link(
         _adopt(burst, _reason(burst, near, far, sxids, reasons) or _any_reason(burst, worst))
     for switch in sxids:
         if switch.code in LINK_LOST_SXIDS:
-            _adopt(switch, next(iter(far.get((switch.first.host, 79), ())), None))
+            lost = far.get((switch.first.host, 79), ())
+            _adopt(switch, next((b for b in lost if _near(b, switch)), None))
     return _ordered([*xids, *sxids], weigh)
 
 
@@ -97,14 +102,15 @@ def _reason(
             return found
     for code in FAR_REASONS.get(burst.code, ()):
         others = far.get((burst.first.host, code), ())
-        found = next((b for b in others if b.gpu != burst.gpu), None)
+        found = next((b for b in others if b.gpu != burst.gpu and _near(b, burst)), None)
         if found:
             return found
     if burst.code in _AFTER_SXID:
         for switch in sxids:
             ends_in_45 = burst.code == 45 and switch.code in _SXID_TO_45
             fatal = burst.code == 74 and switch.fatal and switch.parent is None
-            if switch.first.host == burst.first.host and (ends_in_45 or fatal):
+            here = switch.first.host == burst.first.host and _near(switch, burst)
+            if here and (ends_in_45 or fatal):
                 return switch
     return None
 
@@ -116,23 +122,29 @@ def _wrong_order(reason: XidBurst, burst: XidBurst) -> bool:
 
 def _plausible(reason: XidBurst, burst: XidBurst) -> bool:
     """A refused peer access (137) explains a contained error on chip, not one in DRAM."""
+    if not _near(reason, burst):
+        return False
     unit = str(burst.detail.get("contained_unit", ""))
     return reason.code != 137 or not unit.startswith("FB")
 
 
-def _worst_of_each_gpu(xids: Iterable[XidBurst], weigh: Weigh) -> dict[object, XidBurst]:
-    worst: dict[object, XidBurst] = {}
+def _near(one: Burst, other: Burst) -> bool:
+    return not apart(one.period, other.period, _REACH_S)
+
+
+def _worst_of_each_gpu(xids: Iterable[XidBurst], weigh: Weigh) -> dict[object, list[XidBurst]]:
+    worst: dict[object, list[XidBurst]] = {}
     for burst in sorted(xids, key=lambda b: (weigh(b), b.line)):
         if burst.code not in ECHOES:
-            worst.setdefault(burst.gpu, burst)
+            worst.setdefault(burst.gpu, []).append(burst)
     return worst
 
 
-def _any_reason(burst: XidBurst, worst: dict[object, XidBurst]) -> XidBurst | None:
+def _any_reason(burst: XidBurst, worst: dict[object, list[XidBurst]]) -> XidBurst | None:
     """Removed channels and recovery actions follow from whatever else the GPU reports."""
     if burst.code not in _FOLLOW_ANYTHING:
         return None
-    return worst.get(burst.gpu)
+    return next((b for b in worst.get(burst.gpu, ()) if _near(b, burst)), None)
 
 
 def _adopt(burst: Burst, parent: Burst | None) -> None:

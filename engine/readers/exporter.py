@@ -1,19 +1,27 @@
 """Reader of exporter text (Prometheus exposition, OpenMetrics): collects, judges, names oddities.
 
 Verdicts come from the injected judge, which applies the rules; what is odd about the text itself
-is found here (`engine.readers.value_oddities`, `engine.readers.label_oddities`).
+is found here (`engine.readers.series_oddities`, `engine.readers.families`), and what LLM servers
+say in `engine.readers.serving`.
 """
 
 from __future__ import annotations
 
 import re
-from typing import ClassVar
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, ClassVar
 
 from engine.errors import InputError
-from engine.model import Severity
+from engine.model import Severity, Verdict, Why
 from engine.readers.base import Context, Result
+from engine.readers.families import Families
 from engine.readers.readings import merge
+from engine.signals.labels import gpu_entity
 from engine.sources.sampleline import LineError, parse_head, parse_tail
+
+if TYPE_CHECKING:
+    from engine.readers.series import Collected
 
 _NAME = re.compile(r"([a-zA-Z_:][a-zA-Z0-9_:]*)(\{|[ \t]+(?=[-+.0-9NI])|$)")
 # The line as ``promtool query instant`` and the web interface print it.
@@ -30,12 +38,23 @@ class ExporterReader:
     """
 
     triggers: ClassVar[tuple[bytes, ...]] = (
-        b'="',
         b"# TYPE ",
         b"# HELP ",
         b"DCGM_",
         b"nvidia.com/gpu",
+        # Names that also come without labels.
+        b"vllm:",
+        b"sglang:",
+        b"tgi_queue",
+        b"tgi_batch",
+        b"tgi_request",
+        b"node_memory_",
+        b"node_pressure_",
+        b"node_nfs_",
+        b"gpu_nodes_total",
     )
+    # Labels; key="value" alone stands in many logs.
+    pattern: ClassVar[bytes] = rb'[A-Za-z0-9_:]\{[A-Za-z_][A-Za-z0-9_]*="'
     LIMIT = 128 * 1024 * 1024
 
     def __init__(self, context: Context) -> None:
@@ -45,6 +64,7 @@ class ExporterReader:
         from engine.readers.series import Collected  # noqa: PLC0415
 
         self._collected = Collected(context.catalogue)
+        self._families = Families()
         self._lines: list[str] = []
         self._size = 0
 
@@ -55,6 +75,7 @@ class ExporterReader:
                 self._collected.kubernetes = True
             taken = bool(_META.match(text))
             if taken:
+                self._families.feed(number, text)
                 self._keep(text)
             self.open |= taken
             return taken
@@ -63,25 +84,31 @@ class ExporterReader:
 
     def finish(self) -> Result:
         """Judge the readings, and name what is odd about them."""
-        if not self._collected.series and not self._collected.valueless:
+        collected, catalogue = self._collected, self._context.catalogue
+        if not collected.series and not collected.valueless and not self._families.declared:
             return Result()
-        from engine.readers.label_oddities import label_oddities  # noqa: PLC0415
-        from engine.readers.value_oddities import value_oddities  # noqa: PLC0415
+        from engine.readers.series_oddities import series_oddities  # noqa: PLC0415
+        from engine.readers.serving.metrics import serving_findings  # noqa: PLC0415
 
-        catalogue = self._context.catalogue
+        serving, serving_causes = serving_findings(collected, catalogue)
         findings = [
-            *value_oddities(self._collected, catalogue),
-            *label_oddities(self._collected, catalogue),
+            *serving,
+            *series_oddities(collected, catalogue),
+            *self._families.oddities(collected),
         ]
         findings.sort(key=lambda f: _SEVERITIES.index(f.severity))
         result = Result(findings=findings)
         result.kinds = list(dict.fromkeys(["metrics", *(f.kind for f in findings)]))
-        if self._context.diagnose is not None:
-            merge(result, self._context.diagnose("\n".join([*self._lines, ""]).encode()))
-        result.causes += [f.cause for f in findings if f.cause and f.cause not in result.causes]
-        if self._collected.overflow:
+        if self._context.diagnose is not None and any(
+            s.signal or s.name.startswith("DCGM_") for s in collected.series.values()
+        ):
+            answers = self._context.diagnose("\n".join([*self._lines, ""]).encode())
+            merge(result, _doubted(answers, collected))
+        causes = [*serving_causes, *(f.cause for f in findings if f.cause)]
+        result.causes = list(dict.fromkeys([*result.causes, *causes]))
+        if collected.overflow:
             result.notes.append(
-                f"Oddities were looked for in the first {self._collected.LIMIT} series only."
+                f"Oddities were looked for in the first {collected.LIMIT} series only."
             )
         return result
 
@@ -102,10 +129,17 @@ class ExporterReader:
             self._collected.add_valueless(number, name)
             return True
         try:
-            value, _stamp = parse_tail(raw[end:])
+            value, stamp = parse_tail(raw[end:])
         except LineError:
             return False
-        self._collected.add(name, labels, value, number, words[0].decode("utf-8", "replace"))
+        self._collected.add(
+            name,
+            labels,
+            value,
+            number,
+            words[0].decode("utf-8", "replace"),
+            None if stamp != stamp else stamp,  # noqa: PLR0124 - NaN: no time
+        )
         self._keep(text)
         return True
 
@@ -117,3 +151,20 @@ class ExporterReader:
                 hint="ask about it with: gpuwhy why TARGET --metrics FILE",
             )
         self._lines.append(text)
+
+
+def _doubted(answers: Sequence[Why], collected: Collected) -> list[Why]:
+    """Take back that GPUs are idle where the readings may be averages over days."""
+    from engine.readers.profiling_oddities import averaged  # noqa: PLC0415
+
+    names = {gpu_entity([series.place]).name for series in averaged(collected)}
+    return [
+        replace(
+            answer,
+            verdict=Verdict.UNKNOWN if answer.verdict is Verdict.IDLE else answer.verdict,
+            notes=tuple(n for n in answer.notes if n.cause != "idle"),
+        )
+        if answer.target.name in names
+        else answer
+        for answer in answers
+    ]

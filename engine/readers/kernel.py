@@ -1,264 +1,98 @@
-"""Reader of kernel logs: Xid, SXid and Fabric Manager lines, and which of them is the root."""
+"""Reader of kernel logs and of what is shipped with them: one part for each kind of line.
+
+A line is unwrapped once (`engine.readers.logline`), then offered to the parts whose words stand in
+it: the NVIDIA driver's Xids and SXids first, then PCIe, memory, network, storage and the rest of
+`engine.readers.host`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import ClassVar
 
-from engine.model import Entity, Finding, Kind
-from engine.readers import nvlink5
-from engine.readers.base import Context, Result, errata_of
-from engine.readers.bursts import Burst, Gathering, SxidBurst, XidBurst
-from engine.readers.chain import ECHOES, link
-from engine.readers.facts import Facts
-from engine.readers.overview import overview
-from engine.readers.sxid_line import sxid_event
-from engine.readers.sxid_words import sxid_action, sxid_says
-from engine.readers.xid_actions import xid_action
-from engine.readers.xid_detail import detail_of
-from engine.readers.xid_line import (
-    LostGpu,
-    XidEvent,
-    serial_of,
-    unwrapped,
-    uuid_of,
-    xid_events,
-)
-from engine.readers.xid_names import SAME_ERROR
-from engine.readers.xid_words import xid_says
+from engine.readers.base import Context, Result
+from engine.readers.facts import SEVERITIES
+from engine.readers.host.devices import Devices
+from engine.readers.host.part import Part
+from engine.readers.host.table import PARTS
+from engine.readers.joins import join
+from engine.readers.logline import LogLine, Records
+from engine.readers.nvrm import NvrmPart
+from engine.readers.period import Boots
 
-# The driver's messages are shorter; what follows is not decoded.
-_MESSAGE = 1_024
+KIND = "kernel_log"
+# A kernel record is at most 1 KiB, a record of a shipper a little more; the rest is not looked at.
+_RECORD = 2_048
+# Fields of the journal's export format; a message has the words of its part.
+_EXPORT = ("__REALTIME_TIMESTAMP=", "_HOSTNAME=")
 
 
 class KernelReader:
-    """Reads NVIDIA driver lines in kernel logs, and what health agents copy from them."""
+    """Reads kernel log lines, in every form that they are printed, shipped or stored in."""
 
-    triggers: ClassVar[tuple[bytes, ...]] = (
-        b"Xid",
-        b"NVRM:",
-        b"detected NVSwitch",
-        b"nvidia-nvswitch",
-        b"marked unhealthy",
+    triggers: ClassVar[tuple[bytes, ...]] = tuple(
+        mark.encode()
+        for mark in dict.fromkeys(
+            (*NvrmPart.marks, *(m for p in PARTS for m in p.marks), Devices.MARK, *_EXPORT)
+        )
     )
+    pattern: ClassVar[bytes] = b"|".join(p.pattern for p in PARTS if p.pattern)
 
     def __init__(self, context: Context) -> None:
         self.open = False
-        self._facts = Facts(context.catalogue)
-        self._events = Gathering()
-        self._lost = LostGpu()
-        self._last_uuid: str | None = None
+        boots = Boots()
+        self._records = Records()
+        self._devices = Devices()
+        self._nvrm = NvrmPart(context, boots)
+        self._parts: list[Part] = [make(self._devices, boots) for make in PARTS]
+        self._known = False
 
     def feed(self, number: int, text: str) -> bool:
-        """Take one line; driver lines without an event are known, and only skipped."""
-        text, host = unwrapped(text)
-        switch = sxid_event(text, number)
-        if switch is not None:
-            switch.host = switch.host or host
-            self._events.add_sxid(switch)
-            return True
-        seen = False
-        for event in xid_events(text, number):
-            event.host = event.host or host
-            event.message = event.message[:_MESSAGE]
-            event.detail |= self._detail(event)
-            self._events.add_xid(event)
-            seen = True
-        if seen:
-            return True
-        lost = self._lost.feed(number, text)
-        if lost is not None:
-            lost.host = lost.host or host
-            self._events.add_xid(lost)
-            return True
-        return (
-            self._board(text)
-            or "NVRM:" in text
-            or "nvidia-nvswitch" in text
-            or ("device marked unhealthy" in text)
-        )
+        """Take one line; those that are known and harmless are taken, and say nothing."""
+        lines, field = self._records.feed(number, text)
+        taken = self._take(lines)
+        self.open = any(part.open for part in self._parts)
+        return field or taken
+
+    def feed_records(self, lines: Iterable[LogLine]) -> None:
+        """Take records that are unwrapped already."""
+        self._take(lines)
 
     def finish(self) -> Result:
-        """Order the events, root first, and put them into words."""
-        self._add_named()
-        facts = self._facts
-        bursts = link(
-            list(self._events.xids.values()),
-            list(self._events.sxids.values()),
-            facts.weigh,
-            facts.reasons,
-        )
-        if not bursts:
-            return Result()
-        beside: dict[object, dict[int, XidBurst]] = {}
-        for burst in self._events.xids.values():
-            beside.setdefault(burst.gpu, {}).setdefault(burst.code, burst)
-        findings = [
-            self._xid(b, beside[b.gpu]) if isinstance(b, XidBurst) else self._sxid(b)
-            for b in bursts
-        ]
-        findings[0].data.update(overview(bursts))
-        result = Result(
-            kinds=list(dict.fromkeys(f.kind for f in findings)),
-            findings=findings,
-            causes=_roots_first(bursts, findings),
-        )
-        if self._events.overflow:
+        """Say what all lines together show, the NVIDIA driver's first."""
+        self._take(self._records.flush())
+        for pci in self._nvrm.gpus:
+            self._devices.is_gpu(pci)
+        result = self._nvrm.finish()
+        others = [part.finish() for part in self._parts]
+        found = [f for other in others for f in other.findings]
+        found.sort(key=lambda f: (SEVERITIES.index(f.severity), f.line or 0))
+        result.kinds = list(dict.fromkeys([*result.kinds, *(f.kind for f in found)]))
+        result.findings += join(result, found)
+        result.causes += [f.cause for f in found if f.cause and f.cause not in result.causes]
+        result.notes += [note for other in others for note in other.notes]
+        if self._known and not result.kinds:
+            result.kinds.append(KIND)
             result.notes.append(
-                f"{self._events.overflow} more events differ from the first "
-                f"{Gathering.LIMIT}; they are counted here only."
+                "Lines of a kernel log that are known, none of which reports a fault. That says "
+                "nothing about what is not in this text."
             )
         return result
 
-    def _detail(self, event: XidEvent) -> dict[str, Any]:
-        if event.xid in nvlink5.XIDS:
-            return nvlink5.parse(event.message, self._facts.nvlink5, event.xid)
-        return detail_of(event.xid, event.message)
+    def _take(self, lines: Iterable[LogLine]) -> bool:
+        taken = False
+        for line in lines:
+            taken |= self._one(line)
+        self._known |= taken
+        return taken
 
-    def _board(self, text: str) -> bool:
-        found = uuid_of(text)
-        if found is not None:
-            self._last_uuid = found[1]
-            self._events.add_uuid(*found)
+    def _one(self, line: LogLine) -> bool:
+        text = line.text
+        if any(mark in text for mark in NvrmPart.marks) and self._nvrm.take(line):
             return True
-        serial = serial_of(text)
-        if serial is not None and self._last_uuid is not None:
-            self._events.add_serial(self._last_uuid, serial)
-        return serial is not None
-
-    def _add_named(self) -> None:
-        """Add the Xids that stand only in "caused by previous Xid" of another."""
-        bursts = list(self._events.xids.values())
-        printed = {(b.gpu, b.code) for b in bursts}
-        for burst in bursts:
-            first = burst.first
-            for code in burst.caused_by:
-                if (burst.gpu, code) not in printed:
-                    self._events.add_xid(
-                        XidEvent(code, first.line, "named", first.host, first.pci, first.uuid)
-                    )
-
-    def _cause(self, burst: Burst) -> str | None:
-        if isinstance(burst, SxidBurst):
-            entry = self._facts.sxid(burst.code)
-            if burst.parent is not None or entry is None:
-                return None
-            return entry.get("taxonomy")
-        if burst.parent is not None and burst.code not in SAME_ERROR:
-            return None
-        if burst.code == 154:
-            code = burst.detail.get("recovery_code")
-            return "gpu_needs_reset" if code in (1, 2, 4) else None
-        entry = self._facts.xid(burst.code)
-        if entry is None:
-            return None
-        if burst.detail.get("unit") == "NETIR_BER_EVENT":
-            return "nvlink_errors"
-        return entry.get("taxonomy")
-
-    def _xid(self, burst: XidBurst, beside: Mapping[int, XidBurst]) -> Finding:
-        facts = self._facts
-        entry = facts.xid(burst.code) or {}
-        return Finding(
-            kind="xid",
-            id=str(burst.code),
-            severity=facts.severity(burst),
-            says=xid_says(burst, facts),
-            action=xid_action(burst, facts, beside),
-            entity=self._gpu(burst),
-            line=burst.line,
-            cause=self._cause(burst),
-            data=self._xid_data(burst),
-            errata=errata_of(entry),
-            sources=tuple(entry.get("source", ())),
-        )
-
-    def _xid_data(self, burst: XidBurst) -> dict[str, Any]:
-        event, detail = burst.first, dict(burst.detail)
-        row = detail.pop("table_row", None)
-        lost = list(burst.sources) == ["lost"]
-        entry = self._facts.xid(burst.code)
-        data: dict[str, Any] = {"equivalent_xid" if lost else "xid": burst.code}
-        data["known"] = entry is not None
-        optional = {
-            "pci": event.pci,
-            "uuid": event.uuid,
-            "serial": self._events.serials.get(event.uuid or ""),
-            "gpu_instance": event.gpu_instance,
-            "compute_instance": event.compute_instance,
-            "pid": next(iter(burst.pids), None),
-            "process": next(iter(burst.processes), None),
-        }
-        data |= {key: value for key, value in optional.items() if value is not None}
-        buckets = row or (None if "unit" in detail else entry) or {}
-        data |= {k: buckets[k] for k in ("resolution", "investigate") if buckets.get(k)}
-        if len(burst.places) > 1:
-            for key in ("gpc", "tpc", "sm"):
-                detail.pop(key, None)
-            data["units"] = len(burst.places)
-        data |= detail
-        data["count"] = burst.count
-        if burst.caused_by:
-            data["caused_by_xid"] = next(iter(burst.caused_by))
-        if burst.code in ECHOES and burst.parent is not None and burst.code != 154:
-            data["sympathetic"] = True
-        return data
-
-    def _sxid(self, burst: SxidBurst) -> Finding:
-        entry = self._facts.sxid(burst.code) or {}
-        return Finding(
-            kind="sxid",
-            id=str(burst.code),
-            severity=self._facts.severity(burst),
-            says=sxid_says(burst, self._facts),
-            action=sxid_action(burst, self._facts),
-            entity=Entity(Kind.NODE, burst.first.host, host=burst.first.host)
-            if burst.first.host
-            else None,
-            line=burst.line,
-            cause=self._cause(burst),
-            data=_sxid_data(burst, entry),
-            errata=errata_of(entry),
-            sources=tuple(entry.get("source", ())),
-        )
-
-    def _gpu(self, burst: XidBurst) -> Entity | None:
-        event = burst.first
-        if event.pci is None and event.uuid is None:
-            return None
-        name = f"GPU {event.pci}" if event.pci else str(event.uuid)
-        return Entity(
-            kind=Kind.GPU,
-            name=f"{event.host} {name}" if event.host else name,
-            host=event.host,
-            uuid=event.uuid,
-            pci=event.pci,
-            mig=None if event.gpu_instance is None else str(event.gpu_instance),
-        )
-
-
-def _sxid_data(burst: SxidBurst, entry: Any) -> dict[str, Any]:
-    data: dict[str, Any] = {"sxid": burst.code, "known": bool(entry)}
-    if burst.first.pci:
-        data["pci"] = burst.first.pci
-    for one, many, values in (
-        ("switch", "switches", burst.switches),
-        ("physical_id", "physical_ids", burst.physical_ids),
-        ("port", "ports", burst.ports),
-    ):
-        if len(values) == 1:
-            data[one] = next(iter(values))
-        elif values:
-            data[many] = list(values)
-    if burst.severities:
-        data["severity"] = next(iter(burst.severities))
-    if entry.get("resolution"):
-        data["resolution"] = entry["resolution"]
-    data["count"] = burst.count
-    return data
-
-
-def _roots_first(bursts: Sequence[Burst], findings: Sequence[Finding]) -> list[str]:
-    """Return the causes, those of roots before those of what follows from them."""
-    pairs = sorted(zip(bursts, findings, strict=True), key=lambda p: p[0].parent is not None)
-    return [f.cause for _, f in pairs if f.cause]
+        if len(text) > _RECORD:
+            line = replace(line, text=text[:_RECORD])
+        if self._devices.learn(line.text):
+            return True
+        return any(part.wants(line.text) and part.take(line) for part in self._parts)

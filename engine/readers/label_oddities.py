@@ -14,6 +14,9 @@ from engine.units import quantity
 
 # Above this share of its time a GPU counts as busy (percent of the driver's sample period).
 _BUSY = 50.0
+# What DCGM and its exporter write where a text could not be read.
+_NO_TEXT = ("<<<NULL>>>", "<<<NOT_FOUND>>>", "<<<NOT_SUPPORTED>>>", "<<<NOT_PERM>>>")
+_NOT_CONVERTED = "FAILED TO CONVERT"
 
 
 def label_oddities(collected: Collected, _catalogue: Catalogue) -> Iterator[Finding]:
@@ -27,6 +30,8 @@ def label_oddities(collected: Collected, _catalogue: Catalogue) -> Iterator[Find
     yield from _mig(gpus)
     yield from _mig_utilisation(gpus)
     yield from _unattributed(collected, gpus)
+    yield from _unreadable(collected.series.values())
+    yield from _two_versions(collected.series.values())
 
 
 def _renamed(series: Iterable[Series]) -> Iterator[Finding]:
@@ -200,3 +205,57 @@ def _unattributed(
             data={"gpu_util_percent": util.value},
             sources=("NVIDIA/dcgm-exporter issue 138",),
         )
+
+
+def _unreadable(series: Iterable[Series]) -> Iterator[Finding]:
+    """Labels whose value is a marker of DCGM's for a text that could not be read."""
+    found = {
+        name: one
+        for one in series
+        for name, value in one.labels.items()
+        if value in _NO_TEXT or _NOT_CONVERTED in value
+    }
+    if not found:
+        return
+    yield Finding(
+        kind="metrics",
+        id="label_without_value",
+        severity=Severity.INFO,
+        says=(
+            f"Label {listed(found)}: its value is DCGM's marker for a text that it could not read "
+            "or convert, and names nothing."
+        ),
+        action="Leave the label out of queries; take the field out of the exporter's list.",
+        entity=None,
+        line=next(iter(found.values())).line,
+        cause=None,
+        data={"labels": list(found)[:64]},
+        sources=("NVIDIA/dcgm-exporter issue 394", "NVIDIA/DCGM dcgmlib/dcgm_structs.h 4.6.0"),
+    )
+
+
+def _two_versions(series: Iterable[Series]) -> Iterator[Finding]:
+    """The label of the host under both of its names: exporters of two versions."""
+    found = {
+        name: one
+        for one in series
+        for name in ("Hostname", "hostname")
+        if one.name.startswith("DCGM_") and name in one.labels
+    }
+    if len(found) < 2:
+        return
+    yield Finding(
+        kind="metrics",
+        id="two_versions",
+        severity=Severity.INFO,
+        says=(
+            "Some series name the host Hostname and some hostname: exporters of two versions (it "
+            "was renamed in 4.6.0-4.8.3), so a query by one of them misses half of the GPUs."
+        ),
+        action="Bring the exporters to one version, or relabel hostname to Hostname at the scrape.",
+        entity=None,
+        line=found["hostname"].line,
+        cause=None,
+        data={"labels": ["Hostname", "hostname"]},
+        sources=("NVIDIA/dcgm-exporter issue 655",),
+    )

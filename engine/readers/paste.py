@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from operator import itemgetter
 from pathlib import Path
 from typing import TypeVar
 
 from engine.catalogue.types import Catalogue
 from engine.model import Class, Read
-from engine.readers.base import Context, Diagnose, Reader, Result, Skimmer
-from engine.readers.documents import MAX_DOCUMENT, parse, read_document
+from engine.readers.base import Context, Diagnose, MakesReader, Reader, Result
+from engine.readers.documents import MAX_DOCUMENT, DocumentReader, parse, read_document
+from engine.readers.joint import Joint
+from engine.readers.lines import Pass
 from engine.readers.redact import redacted
-from engine.readers.scan import Scan
 from engine.readers.table import READERS
-from engine.readers.text import MAX_LINE, Blocks, OnProgress, Source, clean
+from engine.readers.text import MAX_LINE, Blocks, OnProgress, Source
 from engine.readers.tracefile import read_tracefile
+from engine.traces.flightrecorder import is_pickle, read_pickle
 
 T = TypeVar("T")
 
 _LAST = (Class.BENIGN, Class.BLIND)
+# Places in the order of results, before and after those of the readers.
+_FIRST, _LAST_OF_ALL = -1, 1 << 20
 
 
 def read(
@@ -27,7 +34,7 @@ def read(
     diagnose: Diagnose | None = None,
     on_progress: OnProgress | None = None,
 ) -> Read:
-    """Say what text or a trace shows; kinds of text may be mixed.
+    """Say what one text or trace shows; kinds of text may be mixed.
 
     Args:
         source: a file, bytes, or chunks of bytes cut anywhere; gzip and zstd are unpacked.
@@ -44,91 +51,127 @@ def read(
         InputError: the file cannot be read, or the input is binary or packed in a way that is not
             understood.
     """
-    context = Context(catalogue, diagnose)
-    opened = Source(source, on_progress)
-    results = read_tracefile(opened, context)
-    unread = 0
-    if results is None:
-        chunks: Iterable[bytes] = opened.chunks()
-        document = None
-        if opened.head.lstrip()[:1] in (b"{", b"["):
-            whole, chunks = _spooled(chunks)
-            value = None if whole is None else parse(whole)
-            document = None if value is None else read_document(value, context, 1)
-        results, unread = ([document], 0) if document else _lines(chunks, context)
-    results.append(Result(notes=opened.notes))
-    return redacted(_together(results, catalogue, unread))
+    reading = Reading(catalogue, diagnose)
+    reading.add(source.name if isinstance(source, Path) else "", source, on_progress)
+    return reading.finish()[0][0]
 
 
-class _Pass:
-    """One pass over the lines of a text: which reader gets what, and what none wanted."""
+class Reading:
+    """Reads several inputs.
 
-    def __init__(self, readers: Sequence[Reader]) -> None:
-        self._readers = readers
-        self._scan = Scan(readers)
-        self._skimming = [r for r in readers if isinstance(r, Skimmer)]
-        self._open: list[Reader] = []
-        self._number = 1
-        self.unread = 0
-        self.cut = 0
+    Each is judged by itself, except for kinds that belong together (the logs of a job's ranks, two
+    profiles of a kernel): readers and documents of such kinds are given all inputs.
+    """
 
-    def block(self, block: bytes) -> None:
-        """Take whole lines."""
-        skimmed = 0
-        for reader in self._skimming:
-            if any(mark in block for mark in reader.skims):
-                skimmed += reader.skim(self._number, block)
-        unread_before, at = self.unread, 0
-        while at < len(block):
-            if not self._open:
-                found = self._scan.first(block, at)
-                start = len(block) if found < 0 else block.rfind(b"\n", at, found) + 1 or at
-                if start > at:
-                    self._skip(block[at:start])
-                    at = start
-                    continue
-            end = block.find(b"\n", at)
-            self._line(block[at:end])
-            at = end + 1
-        if skimmed:
-            self.unread = max(unread_before, self.unread - skimmed)
+    def __init__(self, catalogue: Catalogue, diagnose: Diagnose | None = None) -> None:
+        self._catalogue = catalogue
+        self._context = Context(catalogue, diagnose)
+        self._shared: dict[int, Reader] = {}
+        self._joint = Joint(self._context)
+        self._inputs: list[_Input] = []
+        self._lines = 0
 
-    def _skip(self, lines: bytes) -> None:
-        """Count lines without a trigger; blank ones and remarks are not unread."""
-        split = lines.split(b"\n")
-        self._number += len(split) - 1
-        self.unread += sum(1 for line in map(bytes.strip, split) if line and line[0] != 0x23)
+    def add(
+        self,
+        name: str,
+        source: Iterable[bytes] | bytes | Path,
+        on_progress: OnProgress | None = None,
+    ) -> None:
+        """Read one input; arguments as in `read`.
 
-    def _line(self, raw: bytes) -> None:
-        number = self._number
-        self._number += 1
-        bare = raw.strip()
-        if not bare:
-            return
-        if len(raw) > MAX_LINE:
-            self.cut += 1
-            raw = raw[:MAX_LINE]
-        text = clean(raw)
-        offered = self._scan.candidates(raw, self._open)
-        taken = any(reader.feed(number, text) for reader in offered)
-        self._open = [r for r in offered if r.open]
-        if not taken:
-            self.unread += bare[:1] != b"#"
+        Raises:
+            InputError: as `read`; the other inputs are not harmed.
+        """
+        opened = Source(source, on_progress)
+        one = _Input(self._lines)
+        if is_pickle(opened.head):
+            read_document(read_pickle(opened.chunks()), self._context, 1, self._joint, name)
+            results: list[Result] | None = []
+        else:
+            results = read_tracefile(opened, self._context)
+        if results is None:
+            chunks: Iterable[bytes] = opened.chunks()
+            document = None
+            if opened.head.lstrip()[:1] in (b"{", b"["):
+                whole, chunks = _spooled(chunks)
+                value = None if whole is None else parse(whole)
+                if value is not None:
+                    document = read_document(value, self._context, 1, self._joint, name)
+            results = [document] if document else self._text(one, chunks, name)
+        one.ordered += [(_FIRST, result) for result in results]
+        one.ordered.append((_LAST_OF_ALL, Result(notes=opened.notes)))
+        self._inputs.append(one)
+
+    def finish(self) -> tuple[list[Read], Read | None]:
+        """Return what each input shows, in their order, and what only several together show.
+
+        A finding that names a line stands with the input that holds it. Of a single input, all is
+        in its part.
+        """
+        together = _Input(0)
+        for number, reader in sorted(self._shared.items()):
+            self._share(number, reader.finish(), together)
+        together.ordered += [(len(READERS), result) for result in self._joint.results()]
+        if len(self._inputs) == 1:
+            self._inputs[0].ordered += together.ordered
+            together = _Input(0)
+        parts = [self._whole(one) for one in self._inputs]
+        return parts, self._whole(together) if together.ordered else None
+
+    def _whole(self, one: _Input) -> Read:
+        results = [result for _, result in sorted(one.ordered, key=itemgetter(0))]
+        return redacted(_together(results, self._catalogue, one.unread))
+
+    def _text(self, one: _Input, chunks: Iterable[bytes], name: str) -> list[Result]:
+        readers = [self._reader(n, make) for n, make in enumerate(READERS)]
+        for reader in readers:
+            if isinstance(reader, DocumentReader):
+                reader.join(self._joint, name)
+        run = Pass(readers, self._lines)
+        blocks = Blocks(chunks)
+        for block in blocks:
+            run.block(block)
+        one.ordered += [(n, r.finish()) for n, r in enumerate(readers) if n not in self._shared]
+        cut = blocks.cut + run.cut
+        if cut:
+            said = f"{cut} line(s) over {MAX_LINE} bytes were cut: their start was read."
+            one.ordered.append((_LAST_OF_ALL, Result(notes=[said])))
+        self._lines += run.lines
+        one.unread = run.unread
+        return []
+
+    def _reader(self, number: int, make: MakesReader) -> Reader:
+        reader = self._shared.get(number)
+        if reader is None:
+            reader = make(self._context)
+            if getattr(reader, "together", False):
+                self._shared[number] = reader
+        return reader
+
+    def _share(self, number: int, result: Result, together: _Input) -> None:
+        """Give each finding of a reader that had all inputs to the input whose line it names."""
+        starts = [one.start for one in self._inputs]
+        rest = replace(result, findings=[])
+        for finding in result.findings:
+            if finding.line is None or len(starts) == 1:
+                rest.findings.append(finding)
+                continue
+            index = max(0, bisect_left(starts, finding.line) - 1)
+            own = replace(finding, line=finding.line - starts[index])
+            causes = [own.cause] if own.cause else []
+            part = Result(kinds=list(result.kinds), findings=[own], causes=causes)
+            self._inputs[index].ordered.append((number, part))
+        if rest.kinds or rest.findings or rest.notes:
+            together.ordered.append((number, rest))
 
 
-def _lines(chunks: Iterable[bytes], context: Context) -> tuple[list[Result], int]:
-    readers = [make(context) for make in READERS]
-    one = _Pass(readers)
-    blocks = Blocks(chunks)
-    for block in blocks:
-        one.block(block)
-    results = [r.finish() for r in readers]
-    cut = blocks.cut + one.cut
-    if cut:
-        results.append(
-            Result(notes=[f"{cut} line(s) over {MAX_LINE} bytes were cut: their start was read."])
-        )
-    return results, one.unread
+@dataclass(slots=True)
+class _Input:
+    """One input: how many lines came before it, and what it shows, in the order of the readers."""
+
+    start: int
+    ordered: list[tuple[int, Result]] = field(default_factory=list)
+    unread: int = 0
 
 
 def _together(results: Sequence[Result], catalogue: Catalogue, unread: int) -> Read:

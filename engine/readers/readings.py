@@ -34,6 +34,8 @@ _CLASSES = tuple(Class)
 # Stands for the host of a listing that does not name it: commands show it as a placeholder.
 _HOST = "HOST"
 _HOST_WORD = re.compile(rf"\b{_HOST}\b(?!:)")
+# How many other entities a folded diagnosis names.
+_NAMED = 16
 PARTIAL = (
     "Judged by the readings in this text alone, mostly of one moment; what needs others or their "
     "course over time was not checked. Metrics show more: gpuwhy why TARGET."
@@ -144,6 +146,8 @@ class Readings:
         if diagnose is not None and self._samples:
             answers = [self._named(answer) for answer in diagnose(self.exposition())]
             merge(result, answers, gaps=gaps)
+            result.diagnoses = _folded(result.diagnoses)
+            result.notes = _notes(answers, result.notes)
         if self.left_out:
             result.notes.append(
                 f"{self.left_out} reading(s) beyond the first {self.LIMIT} were not judged."
@@ -211,6 +215,39 @@ def merge(result: Result, answers: Sequence[Why], *, gaps: bool = True) -> None:
         result.unknown = list(unknown.values())
     elif unknown:
         result.notes.append(PARTIAL)
+
+
+def _folded(diagnoses: Sequence[Diagnosis]) -> list[Diagnosis]:
+    """One diagnosis for each cause and entity: what each GPU of a node shows of it is one thing."""
+    found: dict[tuple[str, tuple[str, str, str]], list[Diagnosis]] = {}
+    for one in diagnoses:
+        found.setdefault((one.cause, one.entity.key), []).append(one)
+    out = []
+    for group in found.values():
+        first = group[0]
+        if len(group) > 1:
+            own = {e.entity.name for e in first.evidence}
+            others = _unique(e.entity.name for d in group[1:] for e in d.evidence)
+            names = [name for name in others if name not in own]
+            more = f" The same on {', '.join(names[:_NAMED])}" if names else ""
+            more += f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+            first = replace(first, says=f"{first.says}{more}{'.' if more else ''}")
+        out.append(first)
+    return out
+
+
+def _notes(answers: Sequence[Why], notes: Sequence[str]) -> list[str]:
+    """The first note of each cause, with how many GPUs more it holds for."""
+    by_cause: dict[str, list[str]] = {}
+    for answer in answers:
+        for note in answer.notes:
+            by_cause.setdefault(note.cause, []).append(note.says)
+    said = {says for group in by_cause.values() for says in group}
+    folded = [
+        group[0] if len(group) == 1 else f"{group[0]} (The same for {len(group) - 1} more.)"
+        for group in by_cause.values()
+    ]
+    return [*folded, *(note for note in notes if note not in said)]
 
 
 def absorb(result: Result, judged: Result) -> None:

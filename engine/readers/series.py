@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -10,6 +11,8 @@ from engine.signals.clean import reason
 from engine.signals.labels import Place, locate
 
 _PLAIN_REASONS = ("out of range", "NaN")
+_MAX_NAME = 80
+_SERVER = re.compile(r"(?:ray_)?(?:vllm|sglang)[:_]")
 
 
 @dataclass(slots=True)
@@ -18,7 +21,9 @@ class Series:
 
     Attributes:
         signals: the signals that its name may spell, with the scale to canonical units.
-        last, count, highest: the good samples: newest value, how many, largest.
+        first, last, count, highest: the good samples: oldest and newest value, how many, largest.
+        increase: how far a counter rose over the samples; a fall is a restart from 0.
+        start, end: times of the oldest and newest sample (Unix s), None without times.
         bad: why samples are no readings (DCGM's name of the blank, ``out of range`` …) and how
             often; ``bad_value`` is the first of them.
     """
@@ -29,9 +34,13 @@ class Series:
     line: int
     signal: Signal | None
     scale: float
+    first: float | None = None
     last: float | None = None
     count: int = 0
     highest: float = float("-inf")
+    increase: float = 0.0
+    start: float | None = None
+    end: float | None = None
     bad: dict[str, int] = field(default_factory=dict)
     bad_value: float | None = None
 
@@ -64,12 +73,23 @@ class Collected:
 
     def knows(self, name: str) -> bool:
         """Return whether a name is that of a known metric."""
-        return name in self._spellings or name in self._fields or name.startswith("DCGM_F")
+        return (
+            name in self._spellings
+            or name in self._fields
+            or name.startswith(("DCGM_F", "node_", "tgi_", "gpu_nodes_"))
+            or bool(_SERVER.match(name))
+        )
 
     def add(
-        self, name: str, labels: Mapping[str, str], value: float, line: int, written: str = ""
+        self,
+        name: str,
+        labels: Mapping[str, str],
+        value: float,
+        line: int,
+        written: str = "",
+        stamp: float | None = None,
     ) -> None:
-        """Add one sample; ``written`` is the text of its value."""
+        """Add one sample; ``written`` is the text of its value, ``stamp`` its time (Unix s)."""
         key = (name, frozenset(labels.items()))
         series = self.series.get(key)
         if series is None:
@@ -81,13 +101,17 @@ class Collected:
             self.series[key] = series
         why = _why_no_reading(series, value, written)
         if why is None:
-            series.last = value
-            series.count += 1
-            series.highest = max(series.highest, value)
+            _take(series, value, stamp)
         else:
             series.bad[why] = series.bad.get(why, 0) + 1
             if series.bad_value is None:
                 series.bad_value = value
+
+    @property
+    def scrapes(self) -> int:
+        """How many scrapes the text holds: 2 or more if most series stand in it that often."""
+        counts = sorted(s.count for s in self.series.values() if s.count)
+        return counts[len(counts) // 2] if counts else 0
 
     def add_valueless(self, line: int, name: str) -> None:
         """Note a series line without a value."""
@@ -108,9 +132,28 @@ class Collected:
         return None, 1.0
 
 
+def tidy(name: str) -> str:
+    """Return a name out of foreign text, fit to be shown."""
+    kept = "".join(c if c.isprintable() else "?" for c in name[: _MAX_NAME + 1])
+    return kept if len(kept) <= _MAX_NAME else kept[: _MAX_NAME - 1] + "…"
+
+
 def is_profiling(name: str) -> bool:
     """Return whether a metric is one of DCGM's profiling fields."""
     return "_PROF_" in name
+
+
+def _take(series: Series, value: float, stamp: float | None) -> None:
+    if series.last is None:
+        series.first = value
+    else:
+        series.increase += value - series.last if value >= series.last else max(value, 0.0)
+    series.last = value
+    series.count += 1
+    series.highest = max(series.highest, value)
+    if stamp is not None:
+        series.start = stamp if series.start is None else series.start
+        series.end = stamp
 
 
 def _why_no_reading(series: Series, value: float, written: str) -> str | None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from engine.readers.xid_line import host_of
+from engine.readers.stamp import Stamp
 
 _ADDRESS = r"[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7]"
 _KERNEL = re.compile(
@@ -42,6 +42,8 @@ class SxidEvent:
     severity: str | None = None
     message: str = ""
     is_detail: bool = False
+    stamp: Stamp | None = None
+    boot: int | None = None
 
 
 def sxid_event(text: str, line: int) -> SxidEvent | None:
@@ -54,7 +56,6 @@ def sxid_event(text: str, line: int) -> SxidEvent | None:
         return SxidEvent(
             sxid=int(match["sxid"]),
             line=line,
-            host=host_of(text),
             pci=match["pci"].lower(),
             switch=int(match["switch"]),
             port=int(parts["port"]) if parts["port"] else None,
@@ -69,7 +70,6 @@ def sxid_event(text: str, line: int) -> SxidEvent | None:
         sxid=int(match["sxid"]),
         line=line,
         source="fabric_manager",
-        host=host_of(text),
         pci=match["pci"].lower() if match["pci"] else None,
         physical_id=int(match["physical"]) if match["physical"] else None,
         port=int(match["port"]) if match["port"] else None,

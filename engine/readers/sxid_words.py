@@ -36,6 +36,8 @@ def sxid_says(burst: SxidBurst, facts: Facts) -> str:
         )
     if burst.count > 1:
         text += f" Printed {burst.count} times."
+    if times := burst.period.says(burst.count):
+        text += f" {times}"
     if burst.parent is not None:
         text += f" It is a consequence of {reference(burst.parent)}, not a fault of the switch."
     return text

@@ -6,6 +6,7 @@ import tempfile
 from pathlib import Path
 from typing import IO
 
+from engine import traces
 from engine.readers.base import Context, Result
 from engine.readers.text import Source
 
@@ -16,14 +17,10 @@ def read_tracefile(source: Source, context: Context) -> list[Result] | None:
     Raises:
         InputError: it is a trace that cannot be read, with what to do.
     """
-    try:
-        from engine import traces
-    except ImportError:  # while that package is being built
-        return None
     kind = traces.kind_of(source.head, source.path.name if source.path else None)
     if kind is None:
         return None
-    if not kind.needs_file:
+    if not traces.needs_file(kind):
         return [traces.read_trace(source.chunks(), kind, context)]
     if source.path is not None and not source.packed:
         return [traces.read_trace(source.path, kind, context)]

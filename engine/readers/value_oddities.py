@@ -122,7 +122,7 @@ def _blanks(collected: Collected) -> Iterator[Finding]:
 def _impossible(collected: Collected) -> Iterator[Finding]:
     for series in collected.series.values():
         hits = {w: n for w, n in series.bad.items() if w in _IMPOSSIBLE}
-        if not hits or series.bad_value is None:
+        if not hits or series.bad_value is None or (not series.signal and _foreign(series)):
             continue
         count = sum(hits.values())
         marker = next((_IMPOSSIBLE[w] for w in hits), "")
@@ -254,6 +254,11 @@ def _percent(collected: Collected) -> Iterator[Finding]:
         data={"metrics": list(dict.fromkeys(s.name for s in scaled))},
         sources=("NVIDIA/DCGM dcgmlib/dcgm_fields.h 4.6.0 (PROF fields are ratios)",),
     )
+
+
+def _foreign(series: Series) -> bool:
+    """Whether a series is AMD's, whose markers are told together (`engine.readers.amd_series`)."""
+    return "gpu_partition_id" in series.labels or "card_model" in series.labels
 
 
 def _one_gpu(series: Iterable[Series]) -> bool:

@@ -42,6 +42,7 @@ _RECOVERY = re.compile(
 _DRAM = re.compile(
     r"\b(?P<memory>GDDR|HBM)\w*, .{0,60}?FBPA (?P<fbpa>\d{1,4})(?: subpartition (?P<sub>\d{1,4}))?"
 )
+_COUNTS = re.compile(r"\b(DRAM|LTC|MMU|PCIE): ?(-?\d{1,20})\b")
 _CHANNEL = re.compile(r"\b(?:Ch|channel|Channel ID|Channel) (?:0x)?([0-9A-Fa-f]{8})\b")
 
 
@@ -171,6 +172,12 @@ def _dram(message: str) -> dict[str, Any]:
     return detail | _physical(message)
 
 
+def _error_counts(message: str) -> dict[str, Any]:
+    """Read counts by unit; the driver prints them signed, so a huge one shows as negative."""
+    counts = {unit.lower(): int(count) for unit, count in _COUNTS.findall(message)}
+    return {"error_counts": counts} if counts else {}
+
+
 _PARSERS: dict[int, Callable[[str], dict[str, Any]]] = {
     13: _exception,
     31: _mmu_fault,
@@ -184,6 +191,7 @@ _PARSERS: dict[int, Callable[[str], dict[str, Any]]] = {
     119: _gsp_timeout,
     136: _nvlink4,
     137: _any_link,
+    140: _error_counts,
     154: _recovery,
     171: _dram,
     172: _where_in_memory,

@@ -2,18 +2,19 @@
 
 Forms: ``NVRM: Xid (PCI:0000:05:00): 79, …``, the oldest without ``PCI:``, with a MIG instance
 (``GPU-I:05 GPU-CI:00``), with or without ``pid=`` and ``name=``, the kernel trace point without
-``NVRM:``, any log prefix before it, JSON log records around it, and the Kubernetes device plugin's
-``Xid=69 on Device=GPU-…``. Source of the forms: NVIDIA open-gpu-kernel-modules (kernel_rc.c,
-osinit.c) and NVIDIA/k8s-device-plugin (internal/rm/health.go).
+``NVRM:``, any log prefix before it (`engine.readers.logline` unwraps records), and the Kubernetes
+device plugin's ``Xid=69 on Device=GPU-…``. Source of the forms: NVIDIA open-gpu-kernel-modules
+(kernel_rc.c, osinit.c) and NVIDIA/k8s-device-plugin (internal/rm/health.go).
 """
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
+
+from engine.readers.stamp import Stamp
 
 _ADDRESS = r"[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}(?::[0-9A-Fa-f]{2})?"
 # SXid lines are told apart by the word boundary: "SXid (" has no boundary before "Xid".
@@ -26,7 +27,7 @@ _CAUSED = re.compile(r" caused by previous Xid (\d{1,6})$")
 _NEXT_RECORD = re.compile(r"(?:\[ *\d+\.\d+\] *)?(?:kernel: )?NVRM: *$")
 _PLUGIN = re.compile(r"\bXid=(?P<xid>\d{1,6}) on Device=(?P<device>(?:GPU|MIG)-[0-9A-Za-z-]{4,60})")
 _LOST = re.compile(
-    rf"NVRM: GPU (?:at )?(?:PCI:)?(?P<pci>{_ADDRESS})(?:\.[0-7])?: GPU has fallen off the bus"
+    rf"NVRM: GPU (?:at )?(?:PCI:)?(?P<pci>{_ADDRESS})(?:\.[0-7])?(?:: GPU)? has fallen off the bus"
 )
 _LOST_START = re.compile(rf"NVRM: The NVIDIA GPU (?P<pci>{_ADDRESS})(?:\.[0-7])?")
 _LOST_END = "fallen off the bus"
@@ -35,12 +36,6 @@ _UUID = re.compile(
 )
 _SERIAL = re.compile(r"NVRM: GPU Board Serial Number: (?P<serial>\S{1,40})")
 _PREFIX_UUID = re.compile(r"\bGPU-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b")
-_HOST = re.compile(
-    r"^(?:<\d+>)?(?:[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d"
-    r"|\d{4}-\d\d-\d\d[T ][\d:.,]+(?:Z|[+-]\d\d:?\d\d)?)"
-    r" (?P<host>[A-Za-z0-9][\w.-]{0,252}) kernel:"
-    r"|^(?P<talos>[A-Za-z0-9][\w.-]{0,252}): kern: "
-)
 
 
 @dataclass(slots=True)
@@ -52,6 +47,7 @@ class XidEvent:
         source: ``kernel``, ``plugin`` (Kubernetes device plugin), ``lost``, or ``named`` (the
             code stands only in another event's "caused by previous Xid").
         pci: address as printed, domain:bus:device in lower case.
+        stamp: when, where the log says it; ``boot`` counts the boots in the log from 0.
     """
 
     xid: int
@@ -67,12 +63,8 @@ class XidEvent:
     message: str = ""
     caused_by: int | None = None
     detail: dict[str, Any] = field(default_factory=dict)
-
-
-def host_of(text: str) -> str | None:
-    """Return the host named by a syslog or Talos prefix."""
-    match = _HOST.match(text)
-    return (match["host"] or match["talos"]) if match else None
+    stamp: Stamp | None = None
+    boot: int | None = None
 
 
 def xid_events(text: str, line: int) -> Iterator[XidEvent]:
@@ -81,7 +73,6 @@ def xid_events(text: str, line: int) -> Iterator[XidEvent]:
     if not heads:
         yield from _plugin_events(text, line)
         return
-    host = host_of(text)
     marked = _PREFIX_UUID.search(text, 0, heads[0].start())
     for i, head in enumerate(heads):
         end = heads[i + 1].start() if i + 1 < len(heads) else len(text)
@@ -91,7 +82,6 @@ def xid_events(text: str, line: int) -> Iterator[XidEvent]:
         event = XidEvent(
             xid=int(head["xid"]),
             line=line,
-            host=host,
             pci=head["pci"].lower(),
             uuid=marked[0] if marked else None,
             gpu_instance=int(head["gi"]) if head["gi"] else None,
@@ -99,23 +89,6 @@ def xid_events(text: str, line: int) -> Iterator[XidEvent]:
         )
         _read_rest(event, rest.strip())
         yield event
-
-
-def unwrapped(text: str) -> tuple[str, str | None]:
-    """Return the message and the host of a JSON log record; other text as it is, with no host."""
-    if not text.lstrip().startswith("{"):
-        return text, None
-    try:
-        record = json.loads(text)
-    except (ValueError, RecursionError):
-        return text, None
-    if not isinstance(record, dict):
-        return text, None
-    message = _first_text(record, ("MESSAGE", "message", "msg", "log", "text"))
-    if message is None:
-        return text, None
-    host = _first_text(record, ("_HOSTNAME", "hostname", "host", "node"))
-    return message.rstrip("\n").replace("\n", " "), host
 
 
 class LostGpu:
@@ -133,14 +106,14 @@ class LostGpu:
         match = _LOST.search(text)
         if match:
             self._pci = None
-            return _lost(match["pci"], line, text)
+            return _lost(match["pci"], line)
         start = _LOST_START.search(text)
         if start:
             self._pci, self._line = start["pci"], line
         if self._pci and line - self._line > self.REACH:
             self._pci = None
         if self._pci and _LOST_END in text:
-            event = _lost(self._pci, self._line, text)
+            event = _lost(self._pci, self._line)
             self._pci = None
             return event
         return None
@@ -164,12 +137,8 @@ def short(pci: str) -> str:
     return rest if rest.count(":") == 1 and int(domain, 16) == 0 else pci
 
 
-def _first_text(record: dict[str, Any], keys: Iterable[str]) -> str | None:
-    return next((v for v in map(record.get, keys) if isinstance(v, str) and v), None)
-
-
-def _lost(pci: str, line: int, text: str) -> XidEvent:
-    return XidEvent(79, line, "lost", host_of(text), pci.lower(), message=_LOST_END)
+def _lost(pci: str, line: int) -> XidEvent:
+    return XidEvent(79, line, "lost", pci=pci.lower(), message=_LOST_END)
 
 
 def _read_rest(event: XidEvent, rest: str) -> None:

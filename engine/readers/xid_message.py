@@ -27,6 +27,8 @@ _UNITS = {
     "CTXSW": "the context switch unit",
     "PCIE": "the PCIe egress",
 }
+# Counters of errors that end a GPU are small numbers.
+_MOST_ERRORS = 1_000_000
 _EXPECT = {
     "xid_48": "Xid 48",
     "poison_or_xid_94": "poison or Xid 94",
@@ -195,6 +197,17 @@ def _dram(burst: XidBurst, _facts: Facts) -> list[str]:
     return [f"Place: {d['memory']}, FBPA {d['fbpa']}{sub}{address}."]
 
 
+def _error_counts(burst: XidBurst, _facts: Facts) -> list[str]:
+    counts: dict[str, int] = burst.detail.get("error_counts", {})
+    named = [f"{unit.upper()} {count}" for unit, count in counts.items() if count]
+    if not named:
+        return ["All counts in the line are 0."] if counts else []
+    parts = [f"Uncorrectable errors by unit: {', '.join(named)}."]
+    if any(not 0 <= count < _MOST_ERRORS for count in counts.values()):
+        parts.append("A count that is negative or that large is no count: only the unit is sure.")
+    return parts
+
+
 def _micro_controller(_burst: XidBurst, _facts: Facts) -> list[str]:
     return ["Nothing in the line says that temperature is involved."]
 
@@ -253,6 +266,7 @@ _WRITERS: Mapping[int, Writer] = {
     119: _gsp,
     136: _nvlink4,
     137: _link,
+    140: _error_counts,
     154: _recovery,
     171: _dram,
 }

@@ -42,7 +42,7 @@ def _relation(burst: XidBurst) -> str:
     if burst.code == 154:
         return f" The fault is {reference(burst.parent)}."
     if burst.code in SAME_ERROR:
-        return f" It follows from {reference(burst.parent)}."
+        return f" {label(burst)} follows from {reference(burst.parent)}."
     return (
         f" {label(burst)} here is a consequence of {reference(burst.parent)}, no fault of its own."
     )
@@ -62,9 +62,11 @@ def _process(burst: XidBurst) -> str:
 
 
 def _repeats(burst: XidBurst) -> str:
+    times = burst.period.says(burst.count)
+    times = f" {times}" if times else ""
     if burst.count < 2:
-        return ""
-    return f" Printed {burst.count} times (lines {burst.first.line} to {burst.last.line})."
+        return times
+    return f" Printed {burst.count} times (lines {burst.first.line} to {burst.last.line}).{times}"
 
 
 def _message(burst: XidBurst) -> str:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
+from io import BytesIO
 from typing import Any
 from zlib import crc32
 
@@ -14,6 +16,7 @@ from engine.diagnosis import Engine, ruletest
 from engine.model import Sweep, Why
 from engine.samples import RawSeries
 from engine.simulate import Fleet
+from engine.sources import FileSource
 
 # The moment up to which readings go (Unix s).
 AT = ruletest.AT
@@ -158,3 +161,16 @@ def incidents(answer: Sweep) -> dict[tuple[str, str], list[str]]:
 def needs(answer: Why | Sweep) -> Iterable[str]:
     """Return the readings that an answer says it lacks."""
     return [u.needs for u in answer.unknown]
+
+
+def judge(exposition: bytes) -> Sequence[Why]:
+    """Answer for every entity in a text of metrics, as readers of text ask for it."""
+
+    async def each() -> Sequence[Why]:
+        source = FileSource(["-"], stdin=BytesIO(exposition))
+        try:
+            return await engine().each(source)
+        finally:
+            await source.aclose()
+
+    return asyncio.run(each())

@@ -1,4 +1,4 @@
-"""The packaged knowledge, and a short way to read text with it."""
+"""A short way to read text with the packaged knowledge."""
 
 from __future__ import annotations
 
@@ -6,17 +6,11 @@ from collections.abc import Callable
 
 import pytest
 
-from engine.catalogue import Catalogue, load_catalogue
+from engine.catalogue import Catalogue
 from engine.model import Read
 from engine.readers import read
 
 ReadText = Callable[[str], Read]
-
-
-@pytest.fixture(scope="session")
-def catalogue() -> Catalogue:
-    """The packaged knowledge without rules."""
-    return load_catalogue(rules=False)
 
 
 @pytest.fixture

@@ -7,22 +7,23 @@ import pytest
 from engine.catalogue import Catalogue
 from engine.readers import read
 from tests.support.cases import Case, case, check, decode_faults, family, plain, text_faults
+from tests.support.readings import judge
 
-# Here a verdict on the readings is needed, which comes from the rules.
-RULES_DECIDE = ("thr-014", "dcgm-019")
-# Not kernel events, masks or oddities of single values: other readers and rules take them.
-LATER = ("dcgm-008", "dcgm-021")
-
-
-def _cases(name: str) -> list[Case]:
-    return [c for c in family(name) if c.id not in (*RULES_DECIDE, *LATER)]
-
-
-@pytest.mark.parametrize(
-    "one", [*_cases("xid_lines"), *_cases("throttle"), *_cases("dcgm_metrics")], ids=str
+FAMILIES = (
+    "amd",
+    "dcgm_metrics",
+    "nccl_logs",
+    "nccl_tests",
+    "nvidia_smi",
+    "throttle",
+    "vllm_metrics",
+    "xid_lines",
 )
+
+
+@pytest.mark.parametrize("one", [c for name in FAMILIES for c in family(name)], ids=str)
 def test_a_case_is_answered_in_full(one: Case, catalogue: Catalogue) -> None:
-    answer = read(one.input.encode(), catalogue)
+    answer = read(one.input.encode(), catalogue, judge)
     assert check(one, answer, plain(answer), catalogue) == []
 
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from engine.catalogue import Catalogue, load_catalogue
 from engine.errors import GpuwhyError, InputError
 from engine.model import Read, to_json
-from engine.readers import read
+from engine.readers import Reading, read
 from engine.readers.text import MAX_LINE
 from tests.support.cases import family
 
@@ -172,3 +172,46 @@ def test_mutated_lines_never_crash_and_never_yield_an_xid_that_is_not_there(text
             assert str(code) in text
         if finding.kind == "sxid":
             assert str(finding.data["sxid"]) in text
+
+
+def _both(first: str, second: str, catalogue: Catalogue) -> tuple[list[Read], Read | None]:
+    reading = Reading(catalogue)
+    reading.add("a", first.encode())
+    reading.add("b", second.encode())
+    return reading.finish()
+
+
+def test_kernel_logs_of_two_files_are_not_mixed(catalogue: Catalogue) -> None:
+    line = "NVRM: Xid (PCI:0000:1a:00): 48, pid=1, DBE (double bit error)\n"
+    parts, together = _both(line, "hello\n" + line, catalogue)
+    assert together is None
+    assert [[f.line for f in part.findings] for part in parts] == [[1], [2]]
+    assert all("2 times" not in f.says for part in parts for f in part.findings)
+
+
+def test_logs_of_the_ranks_of_a_job_are_read_together(catalogue: Catalogue) -> None:
+    head = (
+        "NCCL INFO ncclCommInitRank comm 0x55d0 rank {r} nranks 3 cudaDev 0 busId 1b000 commId 0x7f"
+    )
+    log = "node-{r}:10:10 [0] " + head + " - Init START\n"
+    alone, _ = _both(log.format(r=0), "nothing\n", catalogue)
+    parts, together = _both(log.format(r=0), log.format(r=2), catalogue)
+    said = [f for part in [*parts, together] if part for f in part.findings]
+    assert any(f.data.get("missing_ranks") == [1] for f in said), [f.data for f in said]
+    assert any(f.data.get("missing_ranks") == [1, 2] for f in alone[0].findings)
+
+
+def test_a_line_that_a_shared_reader_names_is_that_of_its_file(catalogue: Catalogue) -> None:
+    warn = "n1:1:1 [0] include/shm.h:28 NCCL WARN Call to posix_fallocate failed : No space left"
+    parts, _ = _both("one\ntwo\n", f"one\n{warn} on device\n", catalogue)
+    assert [f.line for f in parts[0].findings] == []
+    assert [f.line for f in parts[1].findings if f.line] == [2]
+
+
+def test_an_input_that_cannot_be_read_does_not_harm_the_others(catalogue: Catalogue) -> None:
+    reading = Reading(catalogue)
+    reading.add("a", b"NVRM: Xid (PCI:0000:1a:00): 79, GPU has fallen off the bus.\n")
+    with pytest.raises(InputError):
+        reading.add("b", b"\xff\xd8\x00\x00\x00\x00")
+    parts, _ = reading.finish()
+    assert [part.causes for part in parts] == [("gpu_off_bus",)]

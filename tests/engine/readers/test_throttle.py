@@ -59,7 +59,7 @@ GPU 00000000:2A:00.0
 def test_a_whole_listing_gives_a_finding_for_each_gpu_worst_first(read_text: ReadText) -> None:
     answer = read_text(LISTING)
     assert answer.unread_lines == 0
-    hot, capped = answer.findings
+    hot, capped, both = answer.findings
     assert hot.entity is not None
     assert hot.entity.pci == "00000000:2a:00.0"
     assert (hot.cause, hot.data["mask"], hot.data["gpu_temp_c"]) == ("thermal_slowdown_hw", 72, 93)
@@ -69,6 +69,7 @@ def test_a_whole_listing_gives_a_finding_for_each_gpu_worst_first(read_text: Rea
     assert capped.data["sm_clock_mhz"] == 1215
     assert capped.data["max_sm_clock_mhz"] == 1980
     assert capped.data["power_limit_default_w"] == 700
+    assert both.data["faulted_gpus"] == [1]
     assert answer.causes == ("thermal_slowdown_hw", "power_limit_lowered")
 
 

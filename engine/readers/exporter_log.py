@@ -1,0 +1,263 @@
+"""Log lines of dcgm-exporter: why profiling (DCP) metrics or all metrics are missing.
+
+Wordings: NVIDIA/dcgm-exporter internal/pkg at d5e5f51 and pkg/dcgmexporter of 2.x and 3.x, logrus
+and slog; DCGM status texts as in dcgmlib/dcgm_errors.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from engine.model import Finding, Severity
+from engine.readers.base import Context, Result
+
+_SKIPPED = re.compile(r"Skipping line (\d{1,6}) \('([A-Z0-9_]{1,100})'\): metric not enabled")
+_UNKNOWN = re.compile(r"[Cc]ould not find DCGM field[^']{0,60}'?([A-Z0-9_]{4,100})?")
+_VERSION = re.compile(
+    r"(?:Starting dcgm-exporter.{0,20}Version=|dcgm-exporter:)([0-9][0-9a-z.-]{2,40})"
+)
+# What the driver's or DCGM's words mean, and the cause; the first that matches.
+_REASONS: tuple[tuple[str, str, str, str], ...] = (
+    (
+        "module of DCGM that is not currently loaded",
+        "DCGM's profiling module did not load (error -33)",
+        (
+            "usual reasons: a GPU without profiling support (GeForce before Blackwell, Pascal and "
+            "older), no CAP_SYS_ADMIN in the container, a vGPU, DCGM 4 without its proprietary "
+            "package (datacenter-gpu-manager-4-proprietary) on Ampere and older, or a driver that "
+            "is too old"
+        ),
+        "metrics_missing",
+    ),
+    (
+        "Profiling module returned an unrecoverable error",
+        "the profiling module failed (error -37)",
+        (
+            "usual reasons: another profiler or a second host engine holds the counters (ncu, "
+            "nsys, CUPTI, nv-hostengine beside the embedded one), or a driver fault"
+        ),
+        "profiling_paused",
+    ),
+    (
+        "rofiling is not supported",
+        "profiling is not supported on this GPU (or on one of this group)",
+        "profiling metrics need a data-centre GPU from Volta on",
+        "metrics_missing",
+    ),
+    (
+        "sufficient privileges to expose profiling metrics",
+        "the exporter lacks the privilege for profiling",
+        "it needs CAP_SYS_ADMIN, or the driver option NVreg_RestrictProfilingToAdminUsers=0",
+        "metrics_missing",
+    ),
+)
+_DEAD: tuple[tuple[str, str, str], ...] = (
+    (
+        "Failed to connect to remote hostengine",
+        "The exporter cannot reach the DCGM host engine that it was told to use.",
+        (
+            "Check nv-hostengine on that address and port (5555): systemctl status nvidia-dcgm; or "
+            "leave out -r for the embedded one."
+        ),
+    ),
+    (
+        "libdcgm.so not Found",
+        "The DCGM library is not installed where the exporter runs.",
+        "Install datacenter-gpu-manager, or use the exporter's container image.",
+    ),
+    (
+        "library was not found. Install Data Center GPU Manager",
+        "The DCGM library is not installed where the exporter runs.",
+        "Install datacenter-gpu-manager, or use the exporter's container image.",
+    ),
+    (
+        "Cannot init NVML library",
+        (
+            "The exporter cannot load NVML: the driver's libraries are not in its container, or "
+            "the driver does not answer."
+        ),
+        "Use the NVIDIA container runtime (runtimeClassName: nvidia); run nvidia-smi on the node.",
+    ),
+)
+
+
+@dataclass(slots=True)
+class _Reason:
+    line: int
+    says: str
+    why: str
+    cause: str
+
+
+class ExporterLogReader:
+    """Collects what dcgm-exporter says about metrics that it does not collect."""
+
+    triggers: ClassVar[tuple[bytes, ...]] = (
+        b"collecting DCP metrics",
+        b"Collecting DCP Metrics",
+        b"metric not enabled",
+        b"Error watching fields",
+        b"sufficient privileges to expose profiling",
+        b"ould not find DCGM field",
+        b"Starting dcgm-exporter",
+        b"remote hostengine",
+        b"libdcgm.so not Found",
+        b"library was not found. Install Data Center",
+        b"Cannot init NVML library",
+        b"DCGM successfully initialized",
+    )
+    _MAX_NAMES = 256
+
+    def __init__(self, context: Context) -> None:
+        del context
+        self.open = False
+        self._reason: _Reason | None = None
+        self._dead: tuple[int, str, str] | None = None
+        self._skipped: dict[str, int] = {}
+        self._unknown: dict[str, int] = {}
+        self._fatal = False
+        self._collecting = False
+        self._version = ""
+        self._seen = False
+
+    def feed(self, number: int, text: str) -> bool:
+        """Take one line."""
+        skipped = _SKIPPED.search(text)
+        if skipped:
+            if len(self._skipped) < self._MAX_NAMES:
+                self._skipped.setdefault(skipped[2], number)
+            self._seen = True
+            return True
+        version = _VERSION.search(text)
+        if version:
+            self._version = version[1]
+        taken = self._missing(number, text)
+        for words, says, action in _DEAD:
+            if words in text:
+                self._dead = self._dead or (number, says, action)
+                taken = True
+        unknown = _UNKNOWN.search(text)
+        if unknown:
+            self._unknown.setdefault(unknown[1] or "", number)
+            taken = True
+        if "ollecting DCP Metrics" in text and "Not" not in text:
+            self._collecting = taken = True
+        taken |= "Starting dcgm-exporter" in text or "DCGM successfully initialized" in text
+        self._seen |= taken
+        return taken
+
+    def finish(self) -> Result:
+        """Say what will be missing, and why."""
+        if not self._seen:
+            return Result()
+        findings = []
+        if self._reason is not None or any("_PROF_" in name for name in self._skipped):
+            findings.append(self._profiling())
+        rest = [name for name in self._skipped if "_PROF_" not in name]
+        if rest:
+            findings.append(self._others(rest))
+        if self._unknown:
+            findings.append(self._field())
+        if self._dead:
+            findings.append(self._exporter(*self._dead))
+        causes = list(dict.fromkeys(f.cause for f in findings if f.cause))
+        return Result(["exporter_log"], findings, causes)
+
+    def _missing(self, number: int, text: str) -> bool:
+        about = "DCP" in text or "watching fields" in text or "profiling" in text
+        if not about:
+            return False
+        for words, says, why, cause in _REASONS:
+            if words in text:
+                self._reason = self._reason or _Reason(number, says, why, cause)
+                self._fatal |= "level=fatal" in text or "Failed to watch" in text
+                return True
+        if "ot collecting DCP metrics" in text:
+            said = _Reason(number, "profiling (DCP) is not collected", "", "metrics_missing")
+            self._reason = self._reason or said
+            return True
+        return False
+
+    def _profiling(self) -> Finding:
+        names = [name for name in self._skipped if "_PROF_" in name]
+        reason = self._reason
+        line = reason.line if reason else self._skipped[names[0]]
+        head = reason.says if reason else "the exporter does not collect profiling (DCP) metrics"
+        shown = ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
+        says = f"{head[:1].upper()}{head[1:]}, so the series DCGM_FI_PROF_* will be missing"
+        says += f" ({shown} skipped)." if names else "."
+        if self._fatal:
+            says += " The exporter ends because of it: all other metrics are missing too."
+        if reason and reason.why:
+            says += f" {reason.why[:1].upper()}{reason.why[1:]}."
+        data: dict[str, Any] = {"skipped": names[:64], "fatal": self._fatal}
+        if self._version:
+            data["version"] = self._version
+        return Finding(
+            kind="exporter_log",
+            id="profiling_missing",
+            severity=Severity.MEDIUM,
+            says=says,
+            action=(
+                "Check that the container has CAP_SYS_ADMIN and that no other profiler runs; "
+                "dcgmi modules -l shows whether module Profiling is loaded. Until then use "
+                "DCGM_FI_DEV_GPU_UTIL, and take the PROF rows out of the CSV if the GPU cannot."
+            ),
+            entity=None,
+            line=line,
+            cause=reason.cause if reason else "metrics_missing",
+            data=data,
+            sources=(
+                "NVIDIA/dcgm-exporter issues 22, 148, 303, 328 and 398",
+                "NVIDIA/DCGM, DCGM_ST_MODULE_NOT_LOADED (-33), DCGM_ST_PROFILING_LIBRARY_ERROR",
+            ),
+        )
+
+    def _others(self, names: list[str]) -> Finding:
+        return Finding(
+            kind="exporter_log",
+            id="metrics_skipped",
+            severity=Severity.LOW,
+            says=f"Not exported: {', '.join(names[:6])}{' …' if len(names) > 6 else ''}: the "
+            "exporter skipped these rows of its list of metrics.",
+            action="Enable the collector that each belongs to, or take the rows out.",
+            entity=None,
+            line=self._skipped[names[0]],
+            cause="metrics_missing",
+            data={"skipped": names[:64]},
+        )
+
+    def _field(self) -> Finding:
+        names = [name for name in self._unknown if name]
+        named = f" ({', '.join(names[:4])})" if names else ""
+        return Finding(
+            kind="exporter_log",
+            id="unknown_field",
+            severity=Severity.MEDIUM,
+            says=f"The exporter does not know a DCGM field of its list{named} and does not start: "
+            "a name of another version. DCGM_FI_DEV_CLOCK_THROTTLE_REASONS was refused by "
+            "4.4.2-4.7.1 to 4.5.2-4.8.1.",
+            action="Write the name of this version (DCGM_FI_DEV_CLOCKS_EVENT_REASONS from 4.0), or "
+            "use an exporter that fits the list.",
+            entity=None,
+            line=next(iter(self._unknown.values())),
+            cause="exporter_down",
+            data={"fields": names[:64]},
+            sources=("NVIDIA/dcgm-exporter internal/pkg/counters/counter_config.go",),
+        )
+
+    def _exporter(self, line: int, says: str, action: str) -> Finding:
+        return Finding(
+            kind="exporter_log",
+            id="exporter_failed",
+            severity=Severity.MEDIUM,
+            says=f"{says} It exports nothing.",
+            action=action,
+            entity=None,
+            line=line,
+            cause="exporter_down",
+            data={},
+            sources=("NVIDIA/dcgm-exporter internal/pkg/dcgmprovider/dcgm.go",),
+        )

@@ -1,0 +1,1 @@
+"""Errors that programs print when a call to the GPU fails: out of memory, CUDA and HIP errors."""

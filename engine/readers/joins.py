@@ -1,0 +1,157 @@
+"""What another part of the kernel log explains of an Xid: the parts read lines on their own.
+
+Joined are: the OOM killer and the channels of its victim (Xid 45), an uncorrected PCIe error of a
+GPU and the fault of a program right after it (NVIDIA/open-gpu-kernel-modules#1229), and a GSP that
+stopped answering and the context switches that time out then (#1080 there).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from engine.model import Finding, Severity
+from engine.readers.base import Result
+from engine.readers.stamp import Stamp, from_value
+
+# A fault so much later than the host's event has a reason of its own (s).
+_REACH_S = 600.0
+# Pairs looked at; a log with more has no single reason.
+_MOST = 4_096
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """An event of the host and the Xids that it explains.
+
+    Attributes:
+        ids: of the host's findings; a prefix of the id is enough.
+        xids: codes that it explains where ``same`` holds.
+        same: whether a host's finding and an Xid are about the same process or GPU.
+        says: a sentence for the Xid; ``{line}`` is the host's line.
+        action: takes the place of the Xid's own action; empty keeps that.
+        takes_over: whether the Xid itself is no fault then.
+    """
+
+    ids: tuple[str, ...]
+    xids: frozenset[int]
+    same: Callable[[Finding, Finding], bool]
+    says: str
+    action: str = ""
+    takes_over: bool = False
+
+
+def join(result: Result, others: Sequence[Finding]) -> list[Finding]:
+    """Tie what the host's parts found to the Xids of ``result``, and put reasons first.
+
+    Changes the findings and causes of ``result``.
+
+    Args:
+        result: the Xids and SXids, root first.
+        others: findings of the other parts.
+
+    Returns:
+        the findings of ``others`` that explain no Xid.
+    """
+    left = list(others)
+    looked = 0
+    for rule in JOINS:
+        for reason in [f for f in others if f.id.startswith(rule.ids)]:
+            looked += len(result.findings)
+            if looked > _MOST:
+                return left
+            explained = [
+                i
+                for i, xid in enumerate(result.findings)
+                if xid.kind == "xid" and _explains(rule, reason, xid)
+            ]
+            if not explained:
+                continue
+            for i in explained:
+                _tell(result, i, rule, reason)
+            result.findings.insert(explained[0], reason)
+            left = [f for f in left if f is not reason]
+    return left
+
+
+def _explains(rule: Join, reason: Finding, xid: Finding) -> bool:
+    if xid.data.get("xid") not in rule.xids or xid.data.get("sympathetic"):
+        return False
+    if not rule.same(reason, xid):
+        return False
+    before, after = _stamp(reason), _stamp(xid)
+    if before is None or after is None or before.form != after.form:
+        return rule.takes_over or (reason.line or 0) <= (xid.line or 0)
+    late = after.order - before.order
+    return -1.0 <= late <= _REACH_S or (rule.takes_over and abs(late) <= _REACH_S)
+
+
+def _tell(result: Result, at: int, rule: Join, reason: Finding) -> None:
+    xid = result.findings[at]
+    said = f"{xid.says} {rule.says.format(line=reason.line)}"
+    data = xid.data | ({"sympathetic": True} if rule.takes_over else {})
+    action = rule.action.format(line=reason.line) or xid.action
+    cause = None if rule.takes_over else xid.cause
+    severity = Severity.LOW if rule.takes_over else xid.severity
+    result.findings[at] = replace(
+        xid, says=said, action=action, data=data, cause=cause, severity=severity
+    )
+    if reason.cause and xid.cause in result.causes:
+        if reason.cause in result.causes:
+            result.causes.remove(reason.cause)
+        result.causes.insert(result.causes.index(xid.cause), reason.cause)
+
+
+def _stamp(finding: Finding) -> Stamp | None:
+    """Return when a finding began, as its data says it."""
+    seconds = finding.data.get("first_boot_s")
+    if seconds is not None:
+        return Stamp(None, float(seconds), "boot", float(seconds))
+    return from_value(finding.data.get("first_time"))
+
+
+def _host(finding: Finding) -> str | None:
+    return finding.entity.host if finding.entity else None
+
+
+def _same_process(reason: Finding, xid: Finding) -> bool:
+    pid = xid.data.get("pid")
+    pids = reason.data.get("pids") or [reason.data.get("pid")]
+    return pid is not None and pid in pids and _host(reason) == _host(xid)
+
+
+def _same_gpu(reason: Finding, xid: Finding) -> bool:
+    pci, place = str(xid.data.get("pci", "")), str(reason.data.get("pci", ""))
+    severe = reason.cause == "pcie_errors" and reason.id != "aer_corrected"
+    return severe and bool(pci) and place.partition(".")[0] == pci and _host(reason) == _host(xid)
+
+
+def _same_machine(reason: Finding, xid: Finding) -> bool:
+    return _host(reason) == _host(xid)
+
+
+JOINS: tuple[Join, ...] = (
+    Join(
+        ("oom_cgroup", "oom_global", "oom_numa"),
+        frozenset({45}),
+        _same_process,
+        "The OOM killer killed this process (line {line}): that is why its channels were removed, "
+        "and nothing is wrong with the GPU.",
+        "Act on the kill for lack of memory (line {line}); Xid 45 itself calls for nothing.",
+        takes_over=True,
+    ),
+    Join(
+        ("aer_",),
+        frozenset({8, 13, 31, 32, 43, 45, 69, 80, 109}),
+        _same_gpu,
+        "An uncorrected PCIe error of this GPU came before it (line {line}): a transfer that was "
+        "lost can end like this, so look at the link first, at the program after it.",
+    ),
+    Join(
+        ("gsp_",),
+        frozenset({8, 43, 45, 109}),
+        _same_machine,
+        "Before it a GSP, the processor on the GPU that runs its firmware, stopped answering "
+        "(line {line}): work that is not scheduled any more times out, whatever the program does.",
+    ),
+)

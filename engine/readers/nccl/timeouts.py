@@ -1,0 +1,308 @@
+"""What the watchdogs' time-outs of several ranks mean: who is missing, behind or elsewhere."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any, Final
+
+from engine.model import Entity, Finding, Kind, Severity
+from engine.readers.nccl.lines import listed
+from engine.readers.nccl.timeout_words import named, of_group, plural, size, waiting
+from engine.readers.nccl.told import ORDER, Told
+from engine.readers.nccl.watchdog import Group, RankState, Watchdog, Work
+
+_SOURCES: Final = ("pytorch/pytorch torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp",)
+# torch/distributed/constants.py: 10 minutes for NCCL (30 in releases before 2.2).
+_DEFAULTS: Final = {600_000: "10 minutes", 1_800_000: "30 minutes"}
+_POINT_TO_POINT: Final = ("SEND", "RECV", "RECVANYSOURCE", "COALESCED")
+# Of the others, ranks may send and receive different amounts.
+_SAME_SIZE: Final = (
+    "ALLREDUCE",
+    "BROADCAST",
+    "REDUCE",
+    "BARRIER",
+    "_ALLGATHER_BASE",
+    "_REDUCE_SCATTER_BASE",
+)
+_ACTION: Final = (
+    "Look at {whom} first: the log (an exception, out of memory, a data loader, a checkpoint), its "
+    "stack (py-spy dump --native --pid PID) and the Flight Recorder dumps of all ranks "
+    "(torchfrtrace); then Xid lines, the network and GPU links of its host at that time. {wait}"
+)
+# The first ones tell; a large job has a process group for each of many sets of ranks.
+_GROUPS: Final = 8
+_WAIT: Final = "A longer time-out does not cure a hang; raise it only for a step known to be slow."
+
+
+def tell(watchdog: Watchdog, nranks: int, *, network: bool, memory: int) -> Iterator[Told]:
+    """Yield one finding for each process group that timed out.
+
+    Args:
+        watchdog: what was printed.
+        nranks: number of ranks of the job, 0 if unknown.
+        network: whether the log holds an error that explains a hang (a failed completion …).
+        memory: line where a rank ran out of GPU memory, 0 if none did.
+    """
+    reason = _reason(memory, network=network)
+    groups = sorted(watchdog.together(), key=lambda g: min(s.line for s in g.ranks.values()))
+    for group in groups[:_GROUPS]:
+        states = {rank: state for rank, state in group.states() if rank >= 0} or group.ranks
+        if not any(s.timed_out or s.seq is not None or s.work for s in states.values()):
+            yield _bystanders(group, states)
+            continue
+        whole = group.name.partition(" ")[0] in ("", "0")
+        blamed = watchdog.named
+        yield _mismatch(group, states) or _hang(
+            group, states, nranks if whole else 0, blamed, reason
+        )
+    if len(groups) > _GROUPS:
+        yield _more(groups[_GROUPS:])
+
+
+def _mismatch(group: Group, states: dict[int, RankState]) -> Told | None:
+    """Find ranks that ran something else under one sequence number."""
+    by_seq: dict[int, dict[int, RankState]] = {}
+    for rank, state in states.items():
+        if state.work is not None and state.work.seq is not None:
+            by_seq.setdefault(state.work.seq, {})[rank] = state
+    for seq, here in sorted(by_seq.items()):
+        works = {rank: state.work for rank, state in here.items() if state.work is not None}
+        if any(w.op in _POINT_TO_POINT for w in works.values()):
+            continue
+        kinds = Counter(_kind(w) for w in works.values())
+        if len(kinds) < 2:
+            continue
+        usual = kinds.most_common(1)[0][0]
+        odd = [rank for rank, w in works.items() if _kind(w) != usual]
+        said = "; ".join(
+            f"rank{plural(ranks)} {listed(ranks)}: {named(one.op)}{size(one)}"
+            for one, ranks in (
+                (kind, [r for r, w in works.items() if _kind(w) == kind])
+                for kind in list(kinds)[:6]
+            )
+        )
+        only_sizes = len({w.op for w in works.values()}) == 1
+        what = "sizes" if only_sizes else "collectives"
+        line = min(state.line for state in here.values())
+        data: dict[str, Any] = {
+            "seq": seq,
+            "op": usual.op if only_sizes else {str(r): w.op for r, w in works.items()},
+            "ranks": sorted(works)[:1_024],
+            "odd_ranks": sorted(odd)[:1_024],
+            "elements_in": {str(r): w.elements_in for r, w in works.items() if w.elements_in},
+            "timeout_ms": _first(here, "timeout_ms"),
+            "process_group": group.name or None,
+        }
+        return _told(
+            line,
+            f"Ranks run different {what} under the same sequence number {seq}"
+            f"{of_group(group)} (mismatch): {said}. The program took different ways on different"
+            " ranks; neither the network nor a GPU is at fault.",
+            "Look for code that runs on some ranks only, uneven batches or unused parameters around"
+            f" rank{plural(odd)} {listed(odd)}; TORCH_DISTRIBUTED_DEBUG=DETAIL names the"
+            " call, torchfrtrace compares the Flight Recorder dumps of all ranks.",
+            "collective_mismatch",
+            "watchdog_mismatch",
+            data,
+            next(iter(sorted(odd)), None),
+            ORDER["root"],
+        )
+    return None
+
+
+def _hang(
+    group: Group,
+    states: dict[int, RankState],
+    nranks: int,
+    blamed: set[int],
+    reason: str,
+) -> Told:
+    here = sorted(states)
+    seqs = {r: s.seq for r, s in states.items() if s.seq is not None}
+    behind = _behind(states)
+    works = [s.work for s in states.values() if s.work is not None]
+    op = works[0].op if works else None
+    timeout = _first(states, "timeout_ms")
+    says = waiting(
+        group,
+        [r for r in here if states[r].seq is not None or states[r].work],
+        seqs,
+        op,
+        works[0] if works else None,
+    )
+    missing = [r for r in range(nranks) if r not in states] if 0 < nranks <= 65_536 else []
+    culprits: list[int] = []
+    if behind:
+        low = min(_reach(states[r]) for r in behind)
+        high = max(_reach(s) for s in states.values())
+        says += (
+            f" Rank{plural(behind)} {listed(behind)} enqueued up to {low}, others up to {high}: "
+            f"{'they are' if len(behind) > 1 else 'it is'} behind, the others wait there."
+        )
+        if len({w.op for w in works}) > 1:
+            says += (
+                " Their operations differ as well: the ranks may have made another number or order"
+                " of calls (a mismatch in the program)."
+            )
+        culprits = behind
+    elif missing and len(missing) < nranks:
+        says += (
+            f" Rank{plural(missing)} {listed(missing)} of {nranks} print nothing here: they never"
+            " joined, died before, or their logs are missing."
+        )
+        culprits = missing
+    elif nranks and not missing and len(set(seqs.values())) == 1:
+        says += (
+            " All ranks are in the same collective: nobody is missing, so the transport (network,"
+            " NVLink) or a GPU hangs."
+        )
+    else:
+        says += (
+            " Some rank that is not in this list did not join or is behind, or the transport hung."
+        )
+    says += reason
+    if timeout in _DEFAULTS:
+        says += f" {_DEFAULTS[timeout]} is the default time-out."
+    line = min(s.line for s in states.values())
+    data: dict[str, Any] = {
+        "seq": next(iter(seqs.values())) if len(set(seqs.values())) == 1 else
+        {str(r): q for r, q in sorted(seqs.items())[:1_024]} or None,
+        "op": op if len({w.op for w in works}) < 2 else
+        {str(r): s.work.op for r, s in states.items() if s.work},
+        "elements_in": works[0].elements_in if works else None,
+        "elements_out": works[0].elements_out if works else None,
+        "timeout_ms": timeout,
+        "ran_ms": max((s.ran_ms for s in states.values() if s.ran_ms), default=None),
+        "ranks": [r for r in here if r >= 0][:1_024],
+        "last_enqueued": {str(r): s.enqueued for r, s in states.items() if s.enqueued is not None},
+        "last_completed": {
+            str(r): s.completed for r, s in states.items() if s.completed is not None
+        },
+        "process_group": group.name or None,
+        "behind_ranks": behind[:1_024],
+        "missing_ranks": missing[:1_024],
+        "named_ranks": sorted(blamed)[:64],
+    }  # fmt: skip
+    if behind:
+        data["rank"] = behind[0]
+    whom = (
+        f"rank{plural(culprits)} {listed(culprits)}"
+        if culprits
+        else "the rank that is missing or behind"
+    )
+    return _told(
+        line,
+        says,
+        _ACTION.format(whom=whom, wait=_WAIT),
+        "collective_hang",
+        "watchdog_timeout",
+        data,
+        culprits[0] if culprits else None,
+        ORDER["root"] if behind else ORDER["symptom"],
+    )
+
+
+def _more(groups: list[Group]) -> Told:
+    """The process groups that are not told one by one."""
+    line = min(s.line for g in groups for s in g.ranks.values())
+    return _told(
+        line,
+        f"{len(groups)} more process groups timed out, later than these.",
+        "Look at the first ones; the others follow as a rule.",
+        None,
+        "watchdog_more",
+        {"process_groups": [g.name for g in groups][:64]},
+        None,
+        ORDER["effect"],
+    )
+
+
+def _bystanders(group: Group, states: dict[int, RankState]) -> Told:
+    """Ranks that only wrote their dumps because another one timed out."""
+    here = sorted(states)
+    return _told(
+        min(s.line for s in states.values()),
+        f"Rank{plural(here)} {listed(here)} only report that another rank timed out: the reason"
+        " stands in that rank's log.",
+        "Read the first time-out line over all ranks and the Flight Recorder dumps (torchfrtrace).",
+        None,
+        "watchdog_signal",
+        {
+            "ranks": [r for r in here if r >= 0][:1_024],
+            "last_enqueued": {
+                str(r): s.enqueued for r, s in states.items() if s.enqueued is not None
+            },
+            "process_group": group.name or None,
+        },
+        None,
+        ORDER["effect"],
+    )
+
+
+def _kind(work: Work) -> Work:
+    """Return what must be the same on all ranks of a collective, without its number."""
+    if work.op in _SAME_SIZE:
+        return replace(work, seq=None)
+    return Work(work.op, None, None, None, "")
+
+
+def _behind(states: dict[int, RankState]) -> list[int]:
+    """Ranks that got less far than the others, if these are the minority."""
+    reach = {r: _reach(s) for r, s in states.items() if _reach(s) >= 0}
+    if len(reach) < 2 or min(reach.values()) == max(reach.values()):
+        return []
+    lowest = min(reach.values())
+    behind = sorted(r for r, v in reach.items() if v == lowest)
+    waiting = max((s.seq for s in states.values() if s.seq is not None), default=None)
+    # A rank that enqueued all that the others wait for is not behind, it just runs less far ahead.
+    if waiting is not None and lowest >= waiting and len({s.seq for s in states.values()}) == 1:
+        return []
+    return behind if len(behind) < len(reach) else []
+
+
+def _reach(state: RankState) -> int:
+    if state.enqueued is not None:
+        return state.enqueued
+    return state.seq if state.seq is not None else -1
+
+
+def _first(states: dict[int, RankState], name: str) -> int | None:
+    return next((v for s in states.values() if (v := getattr(s, name)) is not None), None)
+
+
+def _reason(memory: int, *, network: bool) -> str:
+    if memory:
+        return f" A rank ran out of GPU memory (line {memory}): the time-out only follows."
+    if network:
+        return " An error of the network in this log explains it: the time-out only follows."
+    return ""
+
+
+def _told(
+    line: int,
+    says: str,
+    action: str,
+    cause: str | None,
+    id_: str,
+    data: dict[str, Any],
+    rank: int | None,
+    order: int,
+) -> Told:
+    return Told(
+        order,
+        line,
+        Finding(
+            kind="torch",
+            id=id_,
+            severity=Severity.HIGH if cause else Severity.LOW,
+            says=says,
+            action=action,
+            entity=Entity(Kind.RANK, f"rank {rank}", rank=rank) if rank is not None else None,
+            line=line,
+            cause=cause,
+            data={k: v for k, v in data.items() if v is not None and v not in ([], {})},
+            sources=_SOURCES,
+        ),
+    )
