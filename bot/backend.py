@@ -31,10 +31,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from engine.model import Why
+    from engine.sources.logs.port import LogSource
     from engine.sources.port import Source
 
 T = TypeVar("T")
 OpenSource = Callable[[], "Source"]
+OpenLogs = Callable[[], "LogSource | None"]
 
 log = logging.getLogger(__name__)
 
@@ -54,6 +56,8 @@ class Backend:
         timeout_s: longest that one answer may take (s).
         clock: Unix seconds; what "2h ago" is relative to.
         fetch: brings a file that was attached to a message; None: none can be.
+        open_logs: makes what Xids of kernel logs come from, for each question anew; it may return
+            None. The log sources are closed with the question.
     """
 
     def __init__(
@@ -65,8 +69,10 @@ class Backend:
         timeout_s: float = 120.0,
         clock: Callable[[], float] = time.time,
         fetch: Fetch | None = None,
+        open_logs: OpenLogs | None = None,
     ) -> None:
         self._fetch = fetch
+        self._open_logs = open_logs
         self._open_source = open_source
         self._overlays = overlays
         self._window_s = window_s
@@ -166,9 +172,9 @@ class Backend:
         target = args.text("target")
         at, window_s = args.moment("at", self._clock()), args.window("window", self._window_s)
         args.done()
-        return await self._with_source(
-            lambda source: why.run(
-                target, engine=self._ready, source=source, at=at, window_s=window_s
+        return await self._with_logs(
+            lambda source, logs: why.run(
+                target, engine=self._ready, source=source, at=at, window_s=window_s, logs=logs
             )
         )
 
@@ -176,9 +182,14 @@ class Backend:
         where = parse_selector(args.text("where", ""))
         at, window_s = args.moment("at", self._clock()), args.window("window", self._window_s)
         args.done()
-        return await self._with_source(
-            lambda source: sweep.run(
-                engine=self._ready, source=source, at=at, window_s=window_s, where=where
+        return await self._with_logs(
+            lambda source, logs: sweep.run(
+                engine=self._ready,
+                source=source,
+                at=at,
+                window_s=window_s,
+                where=where,
+                logs=logs,
             )
         )
 
@@ -283,6 +294,21 @@ class Backend:
                 await source.aclose()
 
         return await self._thread.run(used)
+
+    async def _with_logs(
+        self, use: Callable[[Source, LogSource | None], Coroutine[Any, Any, T]]
+    ) -> T:
+        """Run what needs readings and may use kernel logs."""
+
+        async def used(source: Source) -> T:
+            logs = self._open_logs() if self._open_logs else None
+            try:
+                return await use(source, logs)
+            finally:
+                if logs is not None:
+                    await logs.aclose()
+
+        return await self._with_source(used)
 
     def _judged(self, text: bytes) -> Sequence[Why]:
         """Judge exporter text for `read`, which runs in one of the other threads."""

@@ -35,6 +35,8 @@ SLACK_NAMES: Mapping[str, tuple[str, str]] = {
 }
 # Kubernetes sets these in every pod for a service whose name starts with "gpuwhy".
 _KUBERNETES = re.compile(r".*?(?:SERVICE_HOST|SERVICE_PORT(?:_.*)?|(?:^|_)PORT(?:_\d.*)?)")
+# Sections of servers that are asked, whose address and headers may hold secrets.
+_SERVERS = ("prometheus", "loki")
 _MAX_SECRET_BYTES = 65536
 _MAX_FILE_BYTES = 1048576
 
@@ -163,14 +165,18 @@ def _refuse_secrets(document: Document, secrets: set[tuple[str, ...]]) -> None:
         if path in secrets:
             use = f"use {variable(path)} or {variable(path)}_FILE"
             raise _refusal(f"{where}: {name} is a secret and must not stand in the file", use)
-        if path[:-1] == ("prometheus", "headers") and str(path[-1]).lower() in SECRET_HEADERS:
-            use = "use GPUWHY_PROMETHEUS_BEARER_TOKEN or GPUWHY_PROMETHEUS_HEADERS"
-            raise _refusal(f"{where}: header {path[-1]} is a secret", use)
-    section = document.data.get("prometheus")
-    if isinstance(section, dict) and _names_a_user(section.get("url")):
-        where = document.place(("prometheus", "url"))
-        use = "use GPUWHY_PROMETHEUS_USERNAME and GPUWHY_PROMETHEUS_PASSWORD"
-        raise _refusal(f"{where}: the address holds a user name or password", use)
+        for server in _SERVERS:
+            if path[:-1] == (server, "headers") and str(path[-1]).lower() in SECRET_HEADERS:
+                ours = PREFIX + server.upper()
+                use = f"use {ours}_BEARER_TOKEN or {ours}_HEADERS"
+                raise _refusal(f"{where}: header {path[-1]} is a secret", use)
+    for server in _SERVERS:
+        section = document.data.get(server)
+        if isinstance(section, dict) and _names_a_user(section.get("url")):
+            where = document.place((server, "url"))
+            ours = PREFIX + server.upper()
+            use = f"use {ours}_USERNAME and {ours}_PASSWORD"
+            raise _refusal(f"{where}: the address holds a user name or password", use)
 
 
 def _names_a_user(url: Any) -> bool:

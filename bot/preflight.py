@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
+import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -23,6 +24,7 @@ from bot.fromsettings import (
     policy_rules,
     store_url,
 )
+from bot.logsources import configured, open_logs
 from bot.phrases import count
 from bot.policy.policy import unknown_commands
 from bot.store import Store, StoreError
@@ -33,6 +35,8 @@ if TYPE_CHECKING:
     from bot.settings import Settings
 
 _TIMEOUT_S = 15.0
+# Of a log so much is asked for, to see whether it can be read (s).
+_LOGS_S = 60.0
 _REACHED = {
     Via.AUTO: "targets are reached by ssh, this machine directly",
     Via.LOCAL: "all targets are on this machine",
@@ -109,6 +113,8 @@ class _Probes:
             ("capture", self._capture),
             ("slack", self._slack),
         ]
+        if configured(self._settings):
+            probes.append(("logs", self._logs))
         if self._settings.slack.mode == "socket":
             probes.append(("slack_socket", self._socket))
         return probes
@@ -171,6 +177,20 @@ class _Probes:
         if not self._backend.has_source:
             return "none: only decode, read and rules can be asked"
         return await self._backend.ping(thorough=True)
+
+    async def _logs(self) -> str:
+        logs = open_logs(self._settings)
+        assert logs is not None, "only tried where logs are configured"
+        try:
+            # No machine is named, so that none is called by ssh: which ones there are is not set.
+            now = time.time()
+            await logs.events([], now - _LOGS_S, now)
+            unread = [u for u in logs.take_unread() if u.what != "ssh"]
+        finally:
+            await logs.aclose()
+        if unread:
+            raise SourceError(unread[0].one_line(), hint=unread[0].fix, code="logs_unread")
+        return logs.name
 
     async def _capture(self) -> str:
         settings = capture_settings(self._settings)

@@ -30,6 +30,7 @@ from bot.fromsettings import (
     public_url,
     store_url,
 )
+from bot.logsources import open_logs
 from bot.policy.groups import GroupBook
 from bot.readiness import Check, Readiness
 from bot.router import free_question, parse_words, understand
@@ -89,6 +90,7 @@ class Server:
             window_s=settings.window,
             timeout_s=server.timeout,
             fetch=self._messenger.fetch if self._messenger else None,
+            open_logs=lambda: open_logs(settings),
         )
         members = self._messenger.members if self._messenger else _nobody
         self._desk = Desk(

@@ -13,7 +13,7 @@ from pathlib import Path
 from pydantic import BaseModel, Field, SecretStr
 
 from bot.serversettings import Capture, PolicySection, Server, Slack, Store
-from bot.settingtypes import Headers, Paths, Seconds, Section, WebAddress
+from bot.settingtypes import Headers, Paths, Seconds, Section, WebAddress, Words
 
 # Headers that carry a credential by their meaning; a file must not hold them.
 SECRET_HEADERS = frozenset({"authorization", "proxy-authorization", "cookie", "x-api-key"})
@@ -47,11 +47,53 @@ class Prometheus(Section):
     verify: bool = True
 
 
+class Loki(Section):
+    """A Loki with the kernel logs, and how to be let in; see `Prometheus` for the rest.
+
+    Attributes:
+        url: base address of its HTTP API.
+        query: LogQL that selects the streams of kernel logs; line filters are added to it.
+        host_labels: labels of a stream that name its machine, the first that is there counts.
+        limit: lines asked for at once.
+        timeout: longest that a question waits for it (s).
+    """
+
+    url: WebAddress | None = None
+    query: str | None = None
+    host_labels: Words = ()
+    limit: int = Field(default=1_000, ge=10, le=5_000)
+    username: str | None = None
+    password: SecretStr | None = None
+    bearer_token: SecretStr | None = None
+    cert: Path | None = None
+    key: Path | None = None
+    ca: Path | None = None
+    headers: Headers = Field(default_factory=dict)
+    timeout: Seconds = 5.0
+    verify: bool = True
+
+
+class Logs(Section):
+    """Kernel logs beside Loki.
+
+    Attributes:
+        files: log files whose Xids join the readings.
+        ssh: whether the logs of the machines asked about are read by ssh (see ``capture.ssh``).
+        timeout: longest that a question waits for the machines (s).
+    """
+
+    files: Paths = ()
+    ssh: bool = False
+    timeout: Seconds = 10.0
+
+
 class Settings(Section):
     """Everything that can be configured.
 
     Attributes:
         prometheus: the default source.
+        loki: where kernel logs are kept; their Xids join the readings.
+        logs: kernel logs from files and by ssh.
         overlays: folders with knowledge and rules of the site, laid over those that are shipped.
         window: how far back ``why`` and ``sweep`` look (s).
         server: ``gpuwhy serve``.
@@ -62,6 +104,8 @@ class Settings(Section):
     """
 
     prometheus: Prometheus = Field(default_factory=Prometheus)
+    loki: Loki = Field(default_factory=Loki)
+    logs: Logs = Field(default_factory=Logs)
     overlays: Paths = ()
     window: Seconds = 900.0
     server: Server = Field(default_factory=Server)

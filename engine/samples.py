@@ -104,6 +104,8 @@ class Frame:
         dropped: (signal, entity index) to what was thrown away.
         origins: (signal, entity index) to where it was found.
         window_s: the window fetched (s).
+        logged: entity index to the Xids that a kernel log has of it: (Unix s, code, where).
+        log_only: (entity index, code) of those that no sample of a gauge shows.
     """
 
     entities: Sequence[Entity]
@@ -115,6 +117,8 @@ class Frame:
     dropped: dict[tuple[str, int], Dropped] = field(default_factory=dict)
     origins: dict[tuple[str, int], Origin] = field(default_factory=dict)
     window_s: float = 900.0
+    logged: dict[int, list[tuple[float, int, str]]] = field(default_factory=dict)
+    log_only: set[tuple[int, float]] = field(default_factory=set)
 
     def __len__(self) -> int:
         return len(self.entities)

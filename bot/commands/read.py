@@ -57,9 +57,9 @@ class Input:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What one input shows."""
+    """What one input shows; without a name, what several show together."""
 
-    name: str
+    name: str | None
     read: Read
 
 
@@ -83,18 +83,24 @@ def run(
     Raises:
         InputError: none of the inputs can be read.
     """
-    from engine.readers import read  # noqa: PLC0415 - keeps the formatting free of the engine
+    from engine.readers import Reading  # noqa: PLC0415 - keeps the formatting free of the engine
 
-    found: list[Part] = []
+    reading = Reading(catalogue, diagnose)
+    names: list[str] = []
     errors = list(errors)
     for one in inputs:
         try:
-            found.append(Part(one.name, read(one.source, catalogue, diagnose, on_progress)))
+            reading.add(one.name, one.source, on_progress)
+            names.append(one.name)
         except InputError as error:
             named = error.message if one.name in error.message else f"{one.name}: {error.message}"
             errors.append(InputError(named, hint=error.hint, code=error.code))
-    if errors and not found:
+    if errors and not names:
         raise errors[0]
+    reads, together = reading.finish()
+    found = [Part(name, part) for name, part in zip(names, reads, strict=True)]
+    if together is not None:
+        found.insert(0, Part(None, together))
     late = frozenset(c.id for c in catalogue.taxonomy.values() if c.class_ in _LAST)
     return answer(found, errors=errors, late=late)
 
@@ -202,8 +208,8 @@ def _title(reads: Sequence[Read], causes: Sequence[str]) -> Line:
 
 def _blocks(found: Sequence[Part], causes: Sequence[str]) -> Iterator[Block]:
     for part in found:
-        if len(found) > 1:
-            yield Heading(line(part.name))
+        if len(found) > 1 and not _silent(part.read):
+            yield Heading(line(part.name or "All together"))
         if part.read.findings:
             yield Heading(line("Findings"), 2)
             yield Bullets(tuple(_finding(f) for f in part.read.findings))
@@ -224,8 +230,15 @@ def _blocks(found: Sequence[Part], causes: Sequence[str]) -> Iterator[Block]:
         yield Text(line("Causes, best first: ", ", ".join(causes)))
 
 
+def _silent(read: Read) -> bool:
+    """Whether there is nothing to say about an input by itself."""
+    return not (read.findings or read.diagnoses or read.notes or read.unread_lines)
+
+
 def _finding(finding: Finding) -> Bullet:
-    where = [finding.entity.name] if finding.entity and _named(finding.entity) else []
+    entity = finding.entity
+    told = entity is None or not _named(entity) or entity.name in finding.says
+    where = [] if entity is None or told else [entity.name]
     if finding.line is not None:
         where.insert(0, f"line {finding.line}")
     cause: list[Span | str] = [", ", code(finding.cause)] if finding.cause else []

@@ -32,6 +32,7 @@ from engine.topology import parse_target
 if TYPE_CHECKING:
     from engine.diagnosis import Engine
     from engine.samples import Matcher
+    from engine.sources.logs.port import LogSource
     from engine.sources.port import Source
 
 # Shown per incident; the rest is a `why` away.
@@ -48,6 +49,7 @@ async def run(
     window_s: float,
     where: Sequence[Matcher] = (),
     source_option: str = "",
+    logs: LogSource | None = None,
 ) -> Answer:
     """Look at everything that a source knows, or at what ``where`` selects.
 
@@ -58,11 +60,12 @@ async def run(
         window_s: how far back to look (s).
         where: label matchers that every series must fit.
         source_option: what names this source on a command line, for the commands offered.
+        logs: where Xids of kernel logs come from, if anything is configured.
 
     Raises:
         SourceError: the source does not answer.
     """
-    found = await engine.sweep(source, at=at, window_s=window_s, where=tuple(where))
+    found = await engine.sweep(source, at=at, window_s=window_s, where=tuple(where), logs=logs)
     return answer(found, source_option)
 
 

@@ -12,11 +12,18 @@ from engine.model import Entity, Kind, Verdict, Why, to_json
 
 if TYPE_CHECKING:
     from engine.diagnosis import Engine
+    from engine.sources.logs.port import LogSource
     from engine.sources.port import Source
 
 
 async def run(
-    target: str, *, engine: Engine, source: Source, at: float | None, window_s: float
+    target: str,
+    *,
+    engine: Engine,
+    source: Source,
+    at: float | None,
+    window_s: float,
+    logs: LogSource | None = None,
 ) -> Answer:
     """Diagnose a target.
 
@@ -26,12 +33,13 @@ async def run(
         source: where the readings come from.
         at: the moment to judge (Unix seconds); None for the source's newest.
         window_s: how far back to look (s).
+        logs: where Xids of kernel logs come from, if anything is configured.
 
     Raises:
         UsageError: the target is not understood or does not exist.
         SourceError: the source does not answer.
     """
-    found = await engine.why(target, source, at=at, window_s=window_s)
+    found = await engine.why(target, source, at=at, window_s=window_s, logs=logs)
     core = frozenset(s.id for s in engine.catalogue.signals.values() if s.core)
     return answer(found, core)
 

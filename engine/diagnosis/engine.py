@@ -14,6 +14,8 @@ from engine.diagnosis.combine import combine
 from engine.diagnosis.fetch import LOOKBACK_LOST_S, Fetched, Fetcher, matches
 from engine.diagnosis.history import LOOKBACK_HISTORY_S, XID_HISTORY, date_xid
 from engine.diagnosis.judge import Judge, Judgement, missing_core
+from engine.diagnosis.logged import earlier, unknown_logs, unmatched
+from engine.diagnosis.logwatch import LogWatch
 from engine.diagnosis.lost import lost, placeholder
 from engine.diagnosis.present import current, late, silent
 from engine.errors import UsageError
@@ -21,6 +23,7 @@ from engine.model import EngineInfo, Entity, Kind, Sweep, Why
 from engine.samples import Matcher, Selection
 from engine.signals.labels import node_entity
 from engine.signals.normalise import Readings
+from engine.sources.logs.port import LogSource
 from engine.sources.port import Source
 from engine.topology import MAX_GPU_INDEX, Target, parse_target
 
@@ -42,6 +45,7 @@ class Engine:
         self.judge = Judge(catalogue, inference=inference)
         self.fetcher = Fetcher(catalogue, self.judge.observer)
         self.info = EngineInfo(__version__, catalogue.hash, self.judge.inferrer.name)
+        self.told_by_logs = self.judge.told_by("xid")
 
     async def why(
         self,
@@ -50,6 +54,7 @@ class Engine:
         *,
         at: float | None = None,
         window_s: float = DEFAULT_WINDOW_S,
+        logs: LogSource | None = None,
     ) -> Why:
         """Diagnose a target.
 
@@ -58,6 +63,8 @@ class Engine:
             source: where readings come from.
             at: the moment judged (Unix s); None is now, or a file's newest sample.
             window_s: how far back to look (s).
+            logs: where events of kernel logs come from; asked at the same time as the source, and
+                told as not seen if it does not answer.
 
         Raises:
             UsageError: unreadable target, none or several things of that name.
@@ -75,20 +82,45 @@ class Engine:
                 hint="ask about the GPU it is on, as HOST:GPU",
             )
         got = self.fetcher.start(at, window_s)
-        await self.fetcher.ask(source, got, self.fetcher.wave_one(target, got.window_s))
-        readings = self.fetcher.frame(got)
-        chosen = self._choose(target, readings)
-        if not chosen:
-            readings, chosen = await lost(self.fetcher, source, got, target)
-            if not chosen:
-                readings, chosen = placeholder(target, readings, got), [0]
-        elif more := self._second_wave(target, got, readings, chosen):
-            await self.fetcher.ask(source, got, more)
-            readings = self.fetcher.frame(got)
-            chosen = self._choose(target, readings)
+        watch = LogWatch(logs)
+        try:
+            readings, chosen = await self._read(target, source, got, watch)
+        finally:
+            await watch.aclose()
+        got.warnings += unmatched(got.events, readings.frame, _hosts(target, readings, chosen))
+        got.warnings += earlier(readings.frame, chosen, window_s)
         answers = self._judge_all(readings, chosen)
         answers = await self._date_old_xids(source, got, readings, chosen, answers)
         return self._why(target, readings, chosen, answers, got, window_s)
+
+    async def _read(
+        self, target: Target, source: Source, got: Fetched, watch: LogWatch
+    ) -> tuple[Readings, list[int]]:
+        """Fetch what is known of a target, the kernel log beside the metrics."""
+        # The moment of a file is that of its newest sample: not known before it is read.
+        if got.at is not None or not source.rereads:
+            watch.start([target.host] if target.host else None, got.at, got.window_s)
+        await self.fetcher.ask(source, got, self.fetcher.wave_one(target, got.window_s))
+        readings = self.fetcher.frame(got)
+        chosen = self._choose(target, readings)
+        watch.start(_hosts(target, readings, chosen), got.at, got.window_s)
+        if not chosen:
+            await watch.join(got)
+            readings, chosen = await lost(self.fetcher, source, got, target)
+            if await watch.widen(got):
+                readings = self.fetcher.frame(got)  # of the same series, so with the same entities
+            if not chosen:
+                readings, chosen = placeholder(target, readings, got), [0]
+            return readings, chosen
+        more = self._second_wave(target, got, readings, chosen)
+        if more:
+            await self.fetcher.ask(source, got, more)
+        await watch.join(got)
+        await watch.widen(got)
+        if more or got.events:
+            readings = self.fetcher.frame(got)
+            chosen = self._choose(target, readings)
+        return readings, chosen
 
     async def each(self, source: Source, *, window_s: float = DEFAULT_WINDOW_S) -> list[Why]:
         """Judge every GPU of a source on its own: what pasted exporter text shows.
@@ -114,11 +146,18 @@ class Engine:
         at: float | None = None,
         window_s: float = DEFAULT_WINDOW_S,
         where: Sequence[Matcher] = (),
+        logs: LogSource | None = None,
     ) -> Sweep:
         """Judge every GPU of a source and group what is wrong by root cause, worst first."""
         from engine.diagnosis.sweep import sweep  # noqa: PLC0415 - they need each other
 
-        return await sweep(self, source, at=at, window_s=window_s, where=tuple(where))
+        watch = LogWatch(logs)
+        try:
+            return await sweep(
+                self, source, at=at, window_s=window_s, where=tuple(where), watch=watch
+            )
+        finally:
+            await watch.aclose()
 
     def _choose(self, target: Target, readings: Readings) -> list[int]:
         """Return the entities of a frame that are the target.
@@ -216,7 +255,7 @@ class Engine:
             verdict=answer.verdict,
             diagnoses=answer.diagnoses,
             notes=answer.notes,
-            unknown=answer.unknown,
+            unknown=(*unknown_logs(got.unread, self.told_by_logs), *answer.unknown),
             coverage=answer.coverage,
             engine=self.info,
             queries=got.batch.queries,
@@ -233,6 +272,12 @@ class Engine:
             ),
             members=() if alone else tuple(frame.entities[i] for i in chosen),
         )
+
+
+def _hosts(target: Target, readings: Readings, chosen: Sequence[int]) -> list[str | None]:
+    """Return the machines that a target is on, as far as is known."""
+    found = [readings.frame.entities[i].host for i in chosen if i < len(readings.frame)]
+    return [target.host, *found]
 
 
 def _odd_port(target: Target) -> list[str]:

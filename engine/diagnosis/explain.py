@@ -6,9 +6,10 @@ is no reading, the line or setting that would bring it, and which causes stay un
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from engine.diagnosis.logged import moment
 from engine.diagnosis.words import sentence, step
 from engine.model import Class, Evidence, Truth, Unknown
 from engine.samples import LOOKBACK_S
@@ -48,7 +49,9 @@ def evidence(
             if term.op == "missing":
                 continue  # that a reading is not there proves nothing to the one who asks
             known |= {reading, sort}
-            query = condition.query_for(seen.frame, i, term)
+            # A query would not show what the log alone has: it has evidence of its own below.
+            logged = term.signal == "xid" and (i, term.value) in seen.frame.log_only
+            query = "" if logged else condition.query_for(seen.frame, i, term)
             times, _ = seen.frame.samples(term.signal, i)
             one = " (one sample)" if times.size == 1 and term.window_s else ""
             out.append(
@@ -65,7 +68,30 @@ def evidence(
                     entity=entity,
                 )
             )
-    return tuple(out)
+    return (*out, *_logged(seen, i, [e for e in out if e.signal == "xid"]))
+
+
+def _logged(seen: Observation, i: int, xids: Sequence[Evidence]) -> Iterator[Evidence]:
+    """Yield what the kernel log says of the Xids that are evidence: when, how often, where."""
+    entries = seen.frame.logged.get(i, ())
+    for code in dict.fromkeys(e.value for e in xids):
+        times = sorted((when, where) for when, xid, where in entries if xid == code)
+        if not times:
+            continue
+        first, last = times[0][0], times[-1][0]
+        often = f", {len(times)} times since {moment(first)}" if len(times) > 1 else ""
+        yield Evidence(
+            signal="xid",
+            says=f"the kernel log has Xid {code:g} at {moment(last)}{often}",
+            value=code,
+            unit="code",
+            op="logged",
+            threshold=None,
+            window_s=seen.frame.window_s,
+            query="",
+            source=times[-1][1],
+            entity=seen.frame.entities[i],
+        )
 
 
 def _source(judge: Judge, rule: SymptomRule, term: Term) -> str:

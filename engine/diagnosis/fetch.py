@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 from engine.catalogue.types import Catalogue
 from engine.diagnosis.judge import ACTIVITY, CORE
+from engine.diagnosis.logged import add_logged
 from engine.diagnosis.observe import Observer
 from engine.samples import Batch, Matcher, Selection
 from engine.signals.labels import (
@@ -23,6 +24,7 @@ from engine.signals.labels import (
     Place,
 )
 from engine.signals.normalise import Readings, build_frame
+from engine.sources.logs.port import LogEvent, Unread
 from engine.sources.port import Source
 from engine.topology import Target
 
@@ -40,13 +42,18 @@ _NODE_LABEL = "hostname"
 
 @dataclass(slots=True)
 class Fetched:
-    """What came back so far: series, counts for the answer, and the moment judged."""
+    """What came back so far: series, events of logs, counts for the answer, the moment judged.
+
+    ``unread`` are the logs that could not be read.
+    """
 
     batch: Batch
     at: float | None
     window_s: float
     waves: int = 0
     warnings: list[str] = field(default_factory=list)
+    events: list[LogEvent] = field(default_factory=list)
+    unread: list[Unread] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +91,10 @@ class Fetcher:
 
     def frame(self, got: Fetched) -> Readings:
         """Normalise everything that came so far."""
-        return build_frame(got.batch, self.catalogue, at=got.at, window_s=got.window_s)
+        readings = build_frame(got.batch, self.catalogue, at=got.at, window_s=got.window_s)
+        if got.events:
+            add_logged(readings.frame, got.events)
+        return readings
 
     def wave_one(self, target: Target, window_s: float) -> list[Selection]:
         """Return the selections that find a target under the usual spellings of its labels."""

@@ -72,6 +72,16 @@ class Judge:
         self._states = States(self.causes, self.observer.rules)
         self._asked = _symptoms_of(self.causes.values())
 
+    def told_by(self, signal: str) -> list[str]:
+        """Return the causes for which a reading of this signal can speak, in alphabetical order."""
+        reads = {name for name, c in self.observer.conditions.items() if signal in c.signals}
+        return sorted(
+            cause
+            for cause, rule in self.causes.items()
+            if rule.class_ not in {Class.BLIND, Class.BENIGN}
+            and any(reads & {*pattern.all, *pattern.any} for pattern in rule.patterns)
+        )
+
     def observe(self, frame: Frame, only: Sequence[int] | None = None) -> Observation:
         """Turn a frame into words (see `Observer.observe`)."""
         return self.observer.observe(frame, only)

@@ -8,19 +8,22 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 from engine.diagnosis.combine import merge_unknown, order
 from engine.diagnosis.fetch import LOOKBACK_LOST_S, Fetched, Fetcher
 from engine.diagnosis.judge import Judgement
+from engine.diagnosis.logged import strangers, unknown_logs, unmatched
+from engine.diagnosis.logwatch import LogWatch
 from engine.diagnosis.present import current, gone, silent
 from engine.errors import SourceError
 from engine.model import Diagnosis, Entity, Incident, Sweep, Verdict
 from engine.samples import Ints, Matcher, Selection
 from engine.signals.labels import HOST_LABELS, IDENTITY_LABELS, Place, locate, node_entity
 from engine.signals.normalise import Readings
+from engine.sources.logs.port import Unread
 from engine.sources.port import Source
 
 if TYPE_CHECKING:
@@ -39,14 +42,24 @@ async def sweep(
     at: float | None,
     window_s: float,
     where: Sequence[Matcher] = (),
+    watch: LogWatch | None = None,
 ) -> Sweep:
     """Judge every GPU that a source holds (see `Engine.sweep`)."""
     fetcher = engine.fetcher
     span = fetcher.start(at, window_s).window_s
+    watch = watch or LogWatch(None)
+    # The moment of a file is that of its newest sample: not known before it is read.
+    known_moment = at is not None or not source.rereads
+    if known_moment:
+        watch.start(None, at, span)
     groups = await _groups(engine, source, at, span, tuple(where))
+    if known_moment:
+        watch.start([host for group in groups for host in group.live], at, span)
     queries, waves = (0, 0) if source.rereads else (2, 1)
     warnings = [*engine.catalogue.left_out, *source.take_warnings()]
     answers: list[Judgement] = []
+    unread: list[Unread] = []
+    known: set[str | None] = set()
     unreached: list[Entity] = []
     moment = at
     for group in groups:
@@ -61,7 +74,14 @@ async def sweep(
             warnings += [w for w in [error.one_line()] if w not in warnings]
             continue
         moment = got.at
+        if watch.pending:
+            watch.start([e.host for e in fetcher.frame(got).frame.entities], moment, span)
+        await watch.join(got)
         readings = _frame(fetcher, got)
+        hosts = {entity.host for entity in readings.frame.entities}
+        known |= hosts
+        got.warnings += unmatched(got.events, readings.frame, hosts)
+        unread += [u for u in got.unread if u not in unread]
         queries += got.batch.queries
         waves += got.waves
         seen = engine.judge.observe(readings.frame)
@@ -73,7 +93,11 @@ async def sweep(
         asked = _one_a_host(readings.frame.host, chosen)
         answers += [engine.judge.judge(seen, i, states, unknowns=i in asked) for i in chosen]
         warnings += [w for w in got.warnings + readings.warnings if w not in warnings]
-    return _result(engine, answers, unreached, moment, window_s, queries, waves, warnings)
+    if not where:  # else the others are just not asked about
+        warnings += strangers(watch.events, known)
+    found = _result(engine, answers, unreached, moment, window_s, queries, waves, warnings)
+    logs = unknown_logs(unread, engine.told_by_logs)
+    return replace(found, unknown=(*logs, *found.unknown)) if logs else found
 
 
 @dataclass(frozen=True, slots=True)

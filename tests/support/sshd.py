@@ -42,8 +42,13 @@ class Sshd:
 
 
 @contextlib.contextmanager
-def start_sshd(folder: Path) -> Iterator[Sshd]:
-    """Run a server that lets this user in; every host name of a client leads to it."""
+def start_sshd(folder: Path, *, extra: str = "") -> Iterator[Sshd]:
+    """Run a server that lets this user in; every host name of a client leads to it.
+
+    Args:
+        folder: where its files are put.
+        extra: lines for its configuration.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     for key in ("host", "user"):
         subprocess.run(
@@ -54,7 +59,7 @@ def start_sshd(folder: Path) -> Iterator[Sshd]:
             mode=0o755, exist_ok=True
         )  # sshd wants it for its unprivileged half
     port = free_port()
-    (folder / "sshd_config").write_text(_CONFIG.format(port=port, folder=folder))
+    (folder / "sshd_config").write_text(_CONFIG.format(port=port, folder=folder) + extra)
     kind, key = (folder / "host.pub").read_text().split()[:2]
     (folder / "known_hosts").write_text(f"[node]:{port} {kind} {key}\n")
     (folder / "ssh_config").write_text("")

@@ -16,9 +16,10 @@ from engine.errors import UsageError
 
 if TYPE_CHECKING:
     from bot.settings import Prometheus, Settings
-    from bot.surfaces.cli.options import Common, SourceOptions
+    from bot.surfaces.cli.options import Common, LogOptions, SourceOptions
     from engine.catalogue.types import Catalogue
     from engine.diagnosis import Engine
+    from engine.sources.logs.port import LogSource
     from engine.sources.port import Source
 
 OnProgress = Callable[[int, int], None]
@@ -31,6 +32,13 @@ class Setup:
     engine: Engine
     settings: Settings
     source: Source
+    logs: LogSource | None = None
+
+    async def aclose(self) -> None:
+        """Close what is asked."""
+        await self.source.aclose()
+        if self.logs is not None:
+            await self.logs.aclose()
 
 
 def overlays(common: Common) -> tuple[Path, ...]:
@@ -51,7 +59,12 @@ def load(common: Common, *, rules: bool = True) -> Catalogue:
     return catalogue
 
 
-def prepare(common: Common, options: SourceOptions, on_progress: OnProgress) -> Setup:
+def prepare(
+    common: Common,
+    options: SourceOptions,
+    on_progress: OnProgress,
+    logs: LogOptions | None = None,
+) -> Setup:
     """Read the settings, choose the source and load the rules.
 
     Raises:
@@ -60,7 +73,21 @@ def prepare(common: Common, options: SourceOptions, on_progress: OnProgress) -> 
     """
     settings = config.load(common.config, os.environ)
     source = open_source(options, settings, on_progress)
-    return Setup(make_engine((*settings.overlays, *common.overlay)), settings, source)
+    if "-" in options.metrics and logs is not None and "-" in logs.kernel_log:
+        raise UsageError(
+            "--metrics - and --kernel-log - both read standard input", hint="give a file for one"
+        )
+    engine = make_engine((*settings.overlays, *common.overlay))
+    return Setup(engine, settings, source, make_logs(settings, logs))
+
+
+def make_logs(settings: Settings, options: LogOptions | None) -> LogSource | None:
+    """Return the log sources that options and settings name; None, as a rule, for none."""
+    from bot.logsources import configured, open_logs  # noqa: PLC0415 - only where configured
+
+    if options is None or not options.given:
+        return open_logs(settings) if configured(settings) else None
+    return open_logs(settings, loki=options.loki, files=options.kernel_log, ssh=options.ssh_dmesg)
 
 
 def make_engine(folders: tuple[Path, ...]) -> Engine:

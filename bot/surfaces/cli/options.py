@@ -77,6 +77,20 @@ class SourceOptions:
         return shlex.join(word for pair in shown for word in pair)
 
 
+@dataclass(frozen=True, slots=True)
+class LogOptions:
+    """Where Xids of kernel logs come from, as given on the command line; adds to the settings."""
+
+    loki: str | None
+    kernel_log: tuple[str, ...]
+    ssh_dmesg: bool
+
+    @property
+    def given(self) -> bool:
+        """Whether any of them is set."""
+        return bool(self.loki or self.kernel_log or self.ssh_dmesg)
+
+
 _FILE = click.Path(path_type=Path)
 _COMMON = (
     click.option("--json", "as_json", is_flag=True, help="Print the JSON document."),
@@ -106,6 +120,18 @@ _SOURCE = (
     ),
     click.option("--scrape", metavar="URL", multiple=True, help="Scrape this exporter directly."),
 )
+_LOGS = (
+    click.option("--loki", metavar="URL", help="Take Xids from the kernel logs of this Loki."),
+    click.option(
+        "--kernel-log",
+        metavar="FILE",
+        multiple=True,
+        help="Take Xids from this kernel log; - is stdin, repeatable.",
+    ),
+    click.option(
+        "--ssh-dmesg", is_flag=True, help="Take Xids from the kernel logs of the hosts, by ssh."
+    ),
+)
 _PERIOD = (
     click.option(
         "--at",
@@ -133,6 +159,11 @@ def common(function: F) -> F:
 def source(function: F) -> F:
     """Add the options of `SourceOptions` as ``source``."""
     return _gathered(function, _SOURCE, "source", SourceOptions)
+
+
+def logs(function: F) -> F:
+    """Add the options of `LogOptions` as ``logs``."""
+    return _gathered(function, _LOGS, "logs", LogOptions)
 
 
 def period(function: F) -> F:

@@ -14,7 +14,7 @@ from requests.auth import AuthBase
 
 from bot import answer_json
 from bot.answer import Answer
-from bot.surfaces.cli.options import Common, SourceOptions
+from bot.surfaces.cli.options import Common, LogOptions, SourceOptions
 from engine.errors import GpuwhyError, InputError, SourceError, UsageError
 
 TOKEN = "GPUWHY_TOKEN"  # noqa: S105 - the variable's name
@@ -67,12 +67,15 @@ def ask(common: Common, command: str, args: Mapping[str, Any]) -> Answer:
     return _read(base, response)
 
 
-def no_source(source: SourceOptions) -> None:
-    """Refuse a source on the command line.
+def no_source(source: SourceOptions, logs: LogOptions | None = None) -> None:
+    """Refuse a source of readings or logs on the command line.
 
     Raises:
         UsageError: one is given: the server has its own.
     """
+    if logs is not None and logs.given:
+        said = "a source of logs and --server were both given"
+        raise UsageError(said, hint="the server asks its own; leave one out")
     if source.prometheus or source.metrics or source.scrape:
         said = "a source of readings and --server were both given"
         raise UsageError(said, hint="the server asks its own; leave one out")

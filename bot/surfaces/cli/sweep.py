@@ -14,6 +14,7 @@ from bot.surfaces.cli.output import show
 @click.command("sweep")
 @click.option("--where", metavar="SELECTOR", help='Only these: Hostname=~"node-.*",cluster="a".')
 @options.source
+@options.logs
 @options.period
 @options.fail_on
 @options.common
@@ -21,6 +22,7 @@ def command(
     *,
     where: str | None,
     source: options.SourceOptions,
+    logs: options.LogOptions,
     at: float | None,
     window: float | None,
     fail_on: Level | None,
@@ -28,15 +30,16 @@ def command(
 ) -> int:
     """Find everything that is sick, worst first, grouped by root cause."""
     if common.server:
-        answer = _remote(where, source, at, window, common)
+        answer = _remote(where, source, logs, at, window, common)
     else:
-        answer = asyncio.run(_ask(where, source, at, window, common))
+        answer = asyncio.run(_ask(where, source, logs, at, window, common))
     return show(answer, as_json=common.as_json, color=common.color, fail_on=fail_on)
 
 
 def _remote(
     where: str | None,
     source: options.SourceOptions,
+    logs: options.LogOptions,
     at: float | None,
     window: float | None,
     common: options.Common,
@@ -44,7 +47,7 @@ def _remote(
     from bot.surfaces.cli.progress import Progress  # noqa: PLC0415 - so that --help starts fast
     from bot.surfaces.cli.remote import ask, no_source  # noqa: PLC0415
 
-    no_source(source)
+    no_source(source, logs)
     with Progress("asking"):
         return ask(common, "sweep", {"where": where, "at": at, "window": window})
 
@@ -52,6 +55,7 @@ def _remote(
 async def _ask(
     where: str | None,
     source: options.SourceOptions,
+    logs: options.LogOptions,
     at: float | None,
     window: float | None,
     common: options.Common,
@@ -63,15 +67,16 @@ async def _ask(
 
     matchers = parse_selector(where or "")
     with Progress("looking at the fleet") as progress:
-        setup = prepare(common, source, progress)
+        setup = prepare(common, source, progress, logs)
         try:
             return await sweep.run(
                 engine=setup.engine,
                 source=setup.source,
                 at=at,
                 window_s=window or setup.settings.window,
+                logs=setup.logs,
                 where=matchers,
                 source_option=source.as_typed(),
             )
         finally:
-            await setup.source.aclose()
+            await setup.aclose()

@@ -16,6 +16,7 @@ from engine.topology import parse_target
 @click.command("why")
 @click.argument("target", nargs=-1, required=True)
 @options.source
+@options.logs
 @options.period
 @options.fail_on
 @options.common
@@ -23,6 +24,7 @@ def command(
     *,
     target: tuple[str, ...],
     source: options.SourceOptions,
+    logs: options.LogOptions,
     at: float | None,
     window: float | None,
     fail_on: Level | None,
@@ -35,9 +37,9 @@ def command(
     """
     asked = _target(" ".join(target))
     if common.server:
-        answer = _remote(asked, source, at, window, common)
+        answer = _remote(asked, source, logs, at, window, common)
     else:
-        answer = asyncio.run(_ask(asked, source, at, window, common))
+        answer = asyncio.run(_ask(asked, source, logs, at, window, common))
     return show(answer, as_json=common.as_json, color=common.color, fail_on=fail_on)
 
 
@@ -57,6 +59,7 @@ def _target(words: str) -> str:
 def _remote(
     target: str,
     source: options.SourceOptions,
+    logs: options.LogOptions,
     at: float | None,
     window: float | None,
     common: options.Common,
@@ -64,7 +67,7 @@ def _remote(
     from bot.surfaces.cli.progress import Progress  # noqa: PLC0415 - so that --help starts fast
     from bot.surfaces.cli.remote import ask, no_source  # noqa: PLC0415
 
-    no_source(source)
+    no_source(source, logs)
     with Progress("asking"):
         return ask(common, "why", {"target": target, "at": at, "window": window})
 
@@ -72,6 +75,7 @@ def _remote(
 async def _ask(
     target: str,
     source: options.SourceOptions,
+    logs: options.LogOptions,
     at: float | None,
     window: float | None,
     common: options.Common,
@@ -81,7 +85,7 @@ async def _ask(
     from bot.surfaces.cli.progress import Progress  # noqa: PLC0415
 
     with Progress("reading") as progress:
-        setup = prepare(common, source, progress)
+        setup = prepare(common, source, progress, logs)
         try:
             return await why.run(
                 target,
@@ -89,6 +93,7 @@ async def _ask(
                 source=setup.source,
                 at=at,
                 window_s=window or setup.settings.window,
+                logs=setup.logs,
             )
         finally:
-            await setup.source.aclose()
+            await setup.aclose()
