@@ -88,7 +88,7 @@ def test_links_between_pages_lead_somewhere(page):
 
 
 def test_the_project_speaks_of_itself_alone():
-    words = re.compile(r"/work/|\.library|issue #?\d+ of this|helper-\d|farm-", re.IGNORECASE)
+    words = re.compile(r"/work/|\.library/|issue #?\d+ of this|helper-\d|farm-", re.IGNORECASE)
     roots = ["engine", "bot", "rules", "knowledge", "docs", "benchmarks"]
     pages = [p for r in roots for p in (ROOT / r).rglob("*") if p.suffix in {".py", ".yaml", ".md"}]
     assert not [str(p) for p in [*pages, *PAGES] if words.search(p.read_text())]

@@ -1,0 +1,23 @@
+"""One sample of every format (tests/data/read): the answer as it is written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bot.commands.read import Input, run
+from bot.render import plain
+from engine.catalogue import load_catalogue
+from tests.support.golden import check
+from tests.support.readings import judge
+
+SAMPLES = sorted((Path(__file__).parents[2] / "data" / "read").iterdir())
+
+
+@pytest.mark.parametrize("sample", SAMPLES, ids=lambda path: path.name)
+def test_a_sample_is_answered_as_before(sample: Path) -> None:
+    catalogue = load_catalogue(rules=False)
+    text = plain.render(run([Input(sample.name, sample)], catalogue=catalogue, diagnose=judge))
+    assert "Nothing recognised" not in text
+    check(f"read/{sample.name}.txt", text)
