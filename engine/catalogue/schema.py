@@ -127,7 +127,8 @@ class SignalEntry(Closed):
 class CudaErrorEntry(Closed):
     """An error of the CUDA or HIP runtime: its number, names and texts, and what to do.
 
-    ``messages`` are in lower case; ``taxonomy`` is the cause that the error is evidence of.
+    ``messages`` are in lower case; ``taxonomy`` is the cause that the error is evidence of;
+    ``amd_meaning`` and ``amd_action`` hold where HIP reports it and those for CUDA do not fit.
     """
 
     id: Name
@@ -138,6 +139,8 @@ class CudaErrorEntry(Closed):
     taxonomy: Name | None
     meaning: Text
     action: Text
+    amd_meaning: Text | None = None
+    amd_action: Text | None = None
 
 
 class ServiceReadingEntry(Closed):

@@ -7,6 +7,7 @@ Names, units and semantics: ROCm/device-metrics-exporter 1.5.2 metricslist.md (s
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from math import isfinite
 
 from engine.model import Entity, Finding, Severity
 from engine.readers.series import Series
@@ -71,7 +72,7 @@ def amd_gpus(mine: list[tuple[str, Series]]) -> list[AmdGpu]:
     found: dict[tuple[str, str], AmdGpu] = {}
     for bare, series in mine:
         value = series.last
-        if value is None or value in ALL_ONES or not series.place.key[1]:
+        if value is None or not isfinite(value) or value in ALL_ONES or not series.place.key[1]:
             continue
         if series.labels.get("gpu_partition_id", "0") not in {"0", "4294967295", ""}:
             continue

@@ -49,15 +49,18 @@ def amd_series(collected: Collected) -> Iterator[Finding]:
 
 
 def _sentinels(mine: list[tuple[str, Series]]) -> Iterator[Finding]:
-    ones = [s for _, s in mine if s.last in ALL_ONES or s.bad_value in ALL_ONES]
+    ones = [
+        s for bare, s in mine if s.last in ALL_ONES or s.bad_value in ALL_ONES or _byte(bare, s)
+    ]
     labels = [s for _, s in mine if s.labels.get("gpu_partition_id") == "4294967295"]
     if not ones and not labels:
         return
     parts = []
     if ones:
         parts.append(
-            f"{len(ones)} AMD series read all ones (2^64 - 1, 2^32 - 1): not supported on this GPU "
-            f"or in this virtual machine, and no value: {listed(s.name for s in ones)}."
+            f"{len(ones)} AMD series read all ones (2^64 - 1, 2^32 - 1; 255 for a percentage): not "
+            "supported on this GPU or in this virtual machine, and no value: "
+            f"{listed(s.name for s in ones)}."
         )
     if labels:
         parts.append(
@@ -67,11 +70,17 @@ def _sentinels(mine: list[tuple[str, Series]]) -> Iterator[Finding]:
         "amd_not_supported",
         Severity.INFO,
         " ".join(parts),
-        "Filter values above 1e9 for powers, temperatures and percentages before any average.",
+        "Filter percentages above 100, and values above 1e9 of powers and temperatures, before any "
+        "average.",
         (ones or labels)[0].line,
         {"series": len(ones), "metrics": list(dict.fromkeys(s.name for s in ones))[:64]},
         sources=(VIOLATIONS,),
     )
+
+
+def _byte(bare: str, series: Series) -> bool:
+    """Whether a percentage is all ones of its byte."""
+    return bare.endswith("_percentage") and series.last == 255
 
 
 def _partitions(mine: list[tuple[str, Series]]) -> Iterator[Finding]:

@@ -53,6 +53,8 @@ class Reader(Protocol):
     More are optional. ``pattern: ClassVar[bytes]`` is a regular expression (of those that both
     `re` and RE2 know) that such a line may match instead. ``together: ClassVar[bool]``: one reader
     is given the lines of all inputs, numbered on, because they belong together (ranks of a job).
+    ``holds: ClassVar[bool]``, of one reader: while it is open it has the lines to itself; what it
+    does not take in the end, the others get.
     A class with ``skims``, byte strings, is a `Skimmer` too.
     """
 

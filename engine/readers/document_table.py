@@ -9,6 +9,7 @@ from engine.readers.logdocument import LOG_DOCUMENT
 from engine.readers.nccl_inspector import INSPECTOR_RECORD
 from engine.readers.nccl_tests import NCCL_TESTS_JSON
 from engine.readers.network import NETWORK_DOCUMENTS
+from engine.readers.promapi import PROMETHEUS_API
 from engine.readers.storage import STORAGE_DOCUMENTS
 from engine.traces.flightrecorder import FLIGHT_RECORDER
 from engine.traces.pyspy import PY_SPY_JSON
@@ -24,4 +25,5 @@ DOCUMENTS: tuple[DocumentKind, ...] = (
     AMD_SMI_JSON,
     *STORAGE_DOCUMENTS,
     *NETWORK_DOCUMENTS,
+    PROMETHEUS_API,
 )

@@ -15,10 +15,17 @@ from typing import Any, ClassVar, Final
 
 import orjson
 
+from engine.errors import InputError
 from engine.readers.base import Context, Result
 from engine.readers.joint import Document, Joint, Together
+from engine.readers.text import Source
 
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*+"')
+# What a line inside a document begins with; "[   12.3] …" is a line of a kernel log.
+_INSIDE = re.compile(
+    r"\s*(?:[\"{}\],]|\[(?!\s{0,8}\d+\.\d+\])|-?\d[\d.eE+-]*\s*(?:[,\]}]|$)|true\b|false\b|null\b"
+    r"|-?NaN\b|-?Infinity\b|$)"
+)
 
 MAX_DOCUMENT: Final = 12 * 1024 * 1024
 """Documents larger than this many bytes are not parsed."""
@@ -45,6 +52,11 @@ class DocumentKind:
     read: Callable[[Any, Context, int], Result] | None
     together: Together | None = None
     slim: Callable[[Any], Any] | None = None
+
+
+def is_inside(line: str) -> bool:
+    """Return whether a line can stand inside a JSON document in several lines."""
+    return _INSIDE.match(line) is not None
 
 
 def parse(raw: bytes) -> object | None:
@@ -101,6 +113,7 @@ class DocumentReader:
     triggers: ClassVar[tuple[bytes, ...]] = ()
     # A line that can start a document; "[   12.3] …" is a line of a kernel log.
     pattern: ClassVar[bytes] = rb'(?m)^[ \t]{0,8}(?:\{[ \t\r]*(?:"|$)|\[[ \t\r]*(?:[{"\[]|$))'
+    holds: ClassVar[bool] = True
     # Logs in JSON have a document in each line: after so many of no known kind, no more is tried.
     PATIENCE = 200
 
@@ -125,14 +138,15 @@ class DocumentReader:
             if self._misses >= self.PATIENCE:
                 return False
             self._lines, self._start, self._size, self._depth = [], number, 0, 0
+        elif not is_inside(text):
+            return self._give_up()
         self._lines.append(text)
         self._size += len(text) + 1
         self._depth += _deeper(text)
         if self._depth == 0:
             return self._whole()
         self.open = self._depth > 0 and self._size <= MAX_DOCUMENT
-        self._misses += not self.open
-        return self.open
+        return self.open or self._give_up()
 
     def finish(self) -> Result:
         """Return what all documents show."""
@@ -141,18 +155,37 @@ class DocumentReader:
             result.notes.append(f"The JSON document that starts in line {self._start} is cut off.")
         return result
 
+    def _give_up(self) -> bool:
+        """What was collected is no document."""
+        self._lines, self.open = [], False
+        self._misses += 1
+        return False
+
     def _whole(self) -> bool:
         """Read the lines, whose brackets match."""
-        value = parse("\n".join(self._lines).encode("utf-8", "replace"))
-        known = isinstance(value, dict | list)
+        text = "\n".join(self._lines).encode("utf-8", "replace")
+        value = parse(text)
         result = None
-        if known:
+        if isinstance(value, dict | list):
             result = read_document(value, self._context, self._start, self._joint, self._input)
+        if result is None:
+            result = _trace(text, self._context)
         self._lines, self.open = [], False
         self._misses = 0 if result else self._misses + 1
         if result is not None:
             self._results.append(result)
         return result is not None
+
+
+def _trace(text: bytes, context: Context) -> Result | None:
+    """Return what a document shows that is a timeline, None if it is none."""
+    from engine.readers.tracefile import read_tracefile  # noqa: PLC0415 - formats import this
+
+    try:
+        results = read_tracefile(Source(text), context)
+    except InputError:
+        return None
+    return None if results is None else merged(results)
 
 
 def merged(results: Sequence[Result]) -> Result:

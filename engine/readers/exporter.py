@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 _NAME = re.compile(r"([a-zA-Z_:][a-zA-Z0-9_:]*)(\{|[ \t]+(?=[-+.0-9NI])|$)")
 # The line as ``promtool query instant`` and the web interface print it.
 _PROMTOOL = re.compile(r" => (\S{1,40}) @\[(\d{1,12}(?:\.\d{1,6})?)\]$")
+# Labels alone, the name among them, as query results are printed.
+_NAMELESS = re.compile(r'\{__name__="([a-zA-Z_:][a-zA-Z0-9_:]{0,200})"(?:, ?)?')
 _META = re.compile(r"# (?:TYPE|HELP|UNIT|EOF)\b")
 _SEVERITIES = tuple(Severity)
 
@@ -79,7 +81,8 @@ class ExporterReader:
                 self._keep(text)
             self.open |= taken
             return taken
-        self.open = self._sample(number, _PROMTOOL.sub(r" \1 \2", text.strip()))
+        plain = _NAMELESS.sub(r"\1{", text.strip(), count=1)
+        self.open = self._sample(number, _PROMTOOL.sub(r" \1 \2", plain))
         return self.open
 
     def finish(self) -> Result:

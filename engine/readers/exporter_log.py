@@ -18,6 +18,22 @@ _UNKNOWN = re.compile(r"[Cc]ould not find DCGM field[^']{0,60}'?([A-Z0-9_]{4,100
 _VERSION = re.compile(
     r"(?:Starting dcgm-exporter.{0,20}Version=|dcgm-exporter:)([0-9][0-9a-z.-]{2,40})"
 )
+# What a start without trouble prints.
+_START = (
+    "Starting dcgm-exporter",
+    "DCGM successfully initialized",
+    "no fields to watch for device type",
+    "Falling back to metric file",
+    "Initializing system entities of type",
+    "Pipeline starting",
+    "Starting webserver",
+)
+_PODS = re.compile(
+    r"fail\w{0,4} (?:to )?(?:get\w{0,4} pod resources|transform metrics for transform '?podMapper"
+    r"|connect to \S{0,60}pod-resources)",
+    re.IGNORECASE,
+)
+_LEVEL = re.compile(r"\blevel=\"?(?:error|fatal|panic)|\b(?:ERRO|FATA|PANI)\[", re.IGNORECASE)
 # What the driver's or DCGM's words mean, and the cause; the first that matches.
 _REASONS: tuple[tuple[str, str, str, str], ...] = (
     (
@@ -107,6 +123,13 @@ class ExporterLogReader:
         b"library was not found. Install Data Center",
         b"Cannot init NVML library",
         b"DCGM successfully initialized",
+        b"no fields to watch for device type",
+        b"Falling back to metric file",
+        b"Initializing system entities of type",
+        b"Pipeline starting",
+        b"Starting webserver",
+        b"pod resources",
+        b"podMapper",
     )
     _MAX_NAMES = 256
 
@@ -121,6 +144,9 @@ class ExporterLogReader:
         self._collecting = False
         self._version = ""
         self._seen = False
+        self._line = 0
+        self._pods: tuple[int, bool] | None = None
+        self._failed = False
 
     def feed(self, number: int, text: str) -> bool:
         """Take one line."""
@@ -144,7 +170,13 @@ class ExporterLogReader:
             taken = True
         if "ollecting DCP Metrics" in text and "Not" not in text:
             self._collecting = taken = True
-        taken |= "Starting dcgm-exporter" in text or "DCGM successfully initialized" in text
+        taken |= any(words in text for words in _START)
+        if _PODS.search(text):
+            self._pods = self._pods or (number, "larger than max" in text)
+            taken = True
+        self._failed |= _LEVEL.search(text) is not None
+        if taken:
+            self._line = self._line or number
         self._seen |= taken
         return taken
 
@@ -162,6 +194,10 @@ class ExporterLogReader:
             findings.append(self._field())
         if self._dead:
             findings.append(self._exporter(*self._dead))
+        if self._pods:
+            findings.append(self._unmapped(*self._pods))
+        if not findings and not self._failed:
+            findings.append(self._started())
         causes = list(dict.fromkeys(f.cause for f in findings if f.cause))
         return Result(["exporter_log"], findings, causes)
 
@@ -246,6 +282,48 @@ class ExporterLogReader:
             cause="exporter_down",
             data={"fields": names[:64]},
             sources=("NVIDIA/dcgm-exporter internal/pkg/counters/counter_config.go",),
+        )
+
+    def _unmapped(self, line: int, large: bool) -> Finding:
+        why = (
+            " The kubelet's answer about pods is larger than the 4 MiB that gRPC takes by default: "
+            "a node with very many pods or devices."
+            if large
+            else ""
+        )
+        return Finding(
+            kind="exporter_log",
+            id="pods_not_mapped",
+            severity=Severity.MEDIUM,
+            says="The exporter cannot ask the kubelet which pod has which GPU: series lack the "
+            f"labels pod, namespace and container, or the whole scrape fails.{why}",
+            action=(
+                "Upgrade the exporter (newer ones take larger answers), or have fewer pods and "
+                "device replicas on the node."
+                if large
+                else "Check the mount of /var/lib/kubelet/pod-resources and the kubelet's log."
+            ),
+            entity=None,
+            line=line,
+            cause="metrics_missing",
+            data={"too_large": large},
+            sources=("NVIDIA/dcgm-exporter internal/pkg/transformation/kubernetes.go",),
+        )
+
+    def _started(self) -> Finding:
+        profiling = " with profiling (DCP) metrics" if self._collecting else ""
+        return Finding(
+            kind="exporter_log",
+            id="started",
+            severity=Severity.INFO,
+            says=f'dcgm-exporter starts normally{profiling}: no error in these lines. "Not '
+            'collecting …; no fields to watch for device type" is harmless: the list has no rows '
+            "for NvSwitches, links or CPUs.",
+            action="Nothing to do.",
+            entity=None,
+            line=self._line,
+            cause=None,
+            data={"version": self._version} if self._version else {},
         )
 
     def _exporter(self, line: int, says: str, action: str) -> Finding:

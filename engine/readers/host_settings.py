@@ -1,7 +1,8 @@
 """Reader of host settings that cost GPU speed: printed by a command, or told in a sentence.
 
-NUMA balancing, the processors' frequency governor, and access control (ACS) on PCIe ports. Only a
-setting that is stated with its value counts; advice and commands that change it do not. Sources:
+NUMA balancing, the processors' frequency governor and idle states, the IOMMU's pass-through, and
+access control (ACS) on PCIe ports. Only a setting that is stated with its value counts; advice and
+commands that change it do not. Sources:
 AMD Instinct system optimization guides (MI200, MI300X); NVIDIA NCCL documentation, ACS; Linux
 Documentation/admin-guide/sysctl/kernel.rst and admin-guide/pm/cpufreq.rst.
 """
@@ -9,13 +10,26 @@ Documentation/admin-guide/sysctl/kernel.rst and admin-guide/pm/cpufreq.rst.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
-from engine.model import Entity, Finding, Kind, Severity
+from engine.model import Finding
 from engine.readers.base import Context, Result
+from engine.readers.host_settings_words import (
+    SLOW_GOVERNORS,
+    acs_finding,
+    balancing_finding,
+    governor_finding,
+    idle_state_finding,
+    iommu_finding,
+    variable_finding,
+)
 
 _BALANCING = "numa_balancing"
+_IDLE = "idle state"
+_PASSTHROUGH = "iommu"
+_VARIABLE = "RCCL variable"
 # Sentences about a setting are short; of longer lines only the start is looked at.
 _PROSE = 2_048
 # The value within a few words; "and 0 there" behind it is the other machine's.
@@ -33,7 +47,7 @@ _OTHER = re.compile(
 )
 _AUTO = re.compile(
     r"\bNUMA (?:auto(?:matic)?[- ])?balancing(?: ?:)? (?:is |was |still |left |currently |set to "
-    r"|turned ){0,3}(?P<state>on|enabled|off|disabled)\b",
+    r"|turned |=|: ){0,3}(?P<state>on|enabled|off|disabled|[012](?![\w.]))\b",
     re.IGNORECASE,
 )
 _CHANGES = re.compile(
@@ -48,7 +62,38 @@ _GOVERNOR = re.compile(
 )
 _GOVERNOR_FILE = "/scaling_governor"
 _GOVERNOR_ALONE = re.compile(r"^\s{0,8}(powersave|ondemand|conservative|schedutil|performance)\s*$")
-_SLOW_GOVERNORS = frozenset({"powersave", "ondemand", "conservative"})
+# In a sentence; a list of those that are available names no setting.
+_GOVERNOR_TOLD = re.compile(
+    r"\bgovernor\b"
+    r"(?:[ =:,\"'`]|is|are|was|says|set to|shows|reads|still|at|on|all|cores|cpus){1,12}"
+    r"(?P<value>powersave|ondemand|conservative|schedutil|performance)\b"
+    r"|\b(?P<before>powersave|ondemand|conservative|schedutil) (?:cpu ?freq |cpu |frequency )?"
+    r"governor\b",
+    re.IGNORECASE,
+)
+_AVAILABLE = re.compile(r"\bavailable\b|\bgovernors\b", re.IGNORECASE)
+_IDLE_STATE = re.compile(
+    r"\b(?P<state>C[26]|DF C-states?)(?:[ -]states?)? (?:(?:is|are|was|still|left|not) ){0,3}"
+    r"(?P<value>enabled|on|active|disabled)\b"
+)
+# Letters and a number alone name no idle state.
+_PROCESSOR = re.compile(
+    r"\bcpus?\b|\bcpupower|processor|\bidle|\bc-?states?\b|\bEPYC\b|\bBIOS\b|\bMI[123]\d\d",
+    re.IGNORECASE,
+)
+_NO_PASSTHROUGH = re.compile(
+    r"iommu=pt[\"'`]?(?: \w{1,12}){0,3}?"
+    r" (?:not set|missing|absent|isn't set|not there|not present)\b"
+    r"|\b(?:no|without|lacks|missing) [\"'`]?(?:\w{1,10} ){0,1}iommu=pt\b",
+    re.IGNORECASE,
+)
+# Variables that RCCL asks for at its start, told without its prefix.
+_RCCL_VARIABLE = re.compile(
+    r"\b(?:missing|no|without) [\"'`]?(?P<name>HSA_FORCE_FINE_GRAIN_PCIE|HSA_NO_SCRATCH_RECLAIM)\b"
+    r"|(?P<after>HSA_FORCE_FINE_GRAIN_PCIE|HSA_NO_SCRATCH_RECLAIM)(?:=1)?[\"'`]?"
+    r" (?:is |was |are ){0,1}(?:not set|unset|missing|absent)\b",
+    re.IGNORECASE,
+)
 _ACS = re.compile(r"\bACSCtl:\s{0,8}(?P<flags>(?:[A-Za-z]{4,16}[+-]\s{0,4}){1,10})")
 
 
@@ -68,9 +113,18 @@ class HostSettingsReader:
         b"NUMA Balancing",
         b"NUMA auto balancing",
         b"numa balancing",
+        b"Numa balancing",
+        b"automatic numa",
         b"scaling_governor",
         b'The governor "',
         b"ACSCtl:",
+        b"governor",
+        b"C2 ",
+        b"C6 ",
+        b"C-state",
+        b"iommu=pt",
+        b"HSA_FORCE_FINE_GRAIN_PCIE",
+        b"HSA_NO_SCRATCH_RECLAIM",
     )
 
     def __init__(self, context: Context) -> None:
@@ -95,12 +149,14 @@ class HostSettingsReader:
             return self._balancing(number, text)
         if auto := _AUTO.search(text):
             if not _CHANGES.search(text):
-                on = auto["state"].lower() in ("on", "enabled")
+                on = auto["state"].lower() in ("on", "enabled", "1", "2")
                 self._state(_BALANCING, number, "1" if on else "0")
                 return True
             return False
         if governor := _GOVERNOR.search(text):
             self._state(_GOVERNOR_FILE, number, governor["value"] or governor["told"])
+            return True
+        if self._told(number, text[:_PROSE]):
             return True
         if _GOVERNOR_FILE in text and not _CHANGES.search(text):
             self._asked, self.open = _GOVERNOR_FILE, True
@@ -108,12 +164,53 @@ class HostSettingsReader:
 
     def finish(self) -> Result:
         """Name the settings that cost speed."""
-        findings = [f for f in (self._of_balancing(), self._of_governor(), self._of_acs()) if f]
+        findings = list(self._findings())
         result = Result(findings=findings)
         if self._stated or self._ports:
             result.kinds = ["host_settings"]
         result.causes = list(dict.fromkeys(f.cause for f in findings if f.cause))
         return result
+
+    def _findings(self) -> Iterator[Finding]:
+        balancing, governor, idle, passthrough, variable = (
+            self._stated.get(name)
+            for name in (_BALANCING, _GOVERNOR_FILE, _IDLE, _PASSTHROUGH, _VARIABLE)
+        )
+        if balancing is not None and balancing.value != "0":
+            yield balancing_finding(balancing.line, balancing.value)
+        if governor is not None and governor.value in SLOW_GOVERNORS:
+            yield governor_finding(governor.line, governor.value)
+        if idle is not None:
+            yield idle_state_finding(idle.line, idle.value)
+        if passthrough is not None:
+            yield iommu_finding(passthrough.line)
+        if variable is not None:
+            yield variable_finding(variable.line, variable.value)
+        if self._redirecting:
+            yield acs_finding(self._acs_line, self._ports, self._redirecting)
+
+    def _told(self, number: int, text: str) -> bool:
+        """Take settings that a sentence states; of RCCL's own warnings its reader tells."""
+        if "NCCL " in text or _CHANGES.search(text):
+            return False
+        taken = False
+        governor = None if _AVAILABLE.search(text) else _GOVERNOR_TOLD.search(text)
+        if governor is not None:
+            self._state(_GOVERNOR_FILE, number, (governor["value"] or governor["before"]).lower())
+            taken = True
+        idle = _IDLE_STATE.search(text)
+        enabled = idle is not None and idle["value"] != "disabled" and " not " not in idle[0]
+        if idle is not None and enabled and _PROCESSOR.search(text):
+            self._state(_IDLE, number, idle["state"])
+            taken = True
+        if _NO_PASSTHROUGH.search(text):
+            self._state(_PASSTHROUGH, number, "off")
+            taken = True
+        variable = _RCCL_VARIABLE.search(text)
+        if variable is not None:
+            self._state(_VARIABLE, number, (variable["name"] or variable["after"]).upper())
+            taken = True
+        return taken
 
     def _balancing(self, number: int, text: str) -> bool:
         if _CHANGES.search(text):
@@ -152,81 +249,7 @@ class HostSettingsReader:
             # Machines are compared: the one where it is on is the one to mend.
             self._stated[name] = _Stated(number, value)
 
-    def _of_balancing(self) -> Finding | None:
-        stated = self._stated.get(_BALANCING)
-        if stated is None or stated.value == "0":
-            return None
-        return _finding(
-            "numa_balancing",
-            Severity.MEDIUM,
-            "Automatic NUMA balancing is on (kernel.numa_balancing = "
-            f"{stated.value}): the kernel unmaps and moves pages of running programs, which stalls "
-            "processes that feed GPUs. AMD asks for it to be off on MI200 and MI300X nodes.",
-            "Disable it and measure again: sysctl -w kernel.numa_balancing=0; to keep it, put "
-            "kernel.numa_balancing=0 into /etc/sysctl.d/.",
-            stated.line,
-            {"numa_balancing": int(stated.value)},
-            "AMD Instinct MI300X system optimization, NUMA balancing",
-        )
-
-    def _of_governor(self) -> Finding | None:
-        stated = self._stated.get(_GOVERNOR_FILE)
-        if stated is None or stated.value not in _SLOW_GOVERNORS:
-            return None
-        return _finding(
-            "cpu_governor",
-            Severity.LOW,
-            f"The processors' frequency governor is {stated.value}: clocks fall between bursts of "
-            "work and come up late, which delays kernel launches and input pipelines.",
-            "Set it and measure again: cpupower frequency-set -g performance (with intel_pstate or "
-            "amd_pstate in active mode powersave is the normal name; there compare the real clocks "
-            "under load: turbostat).",
-            stated.line,
-            {"governor": stated.value},
-            "Linux Documentation/admin-guide/pm/cpufreq.rst; AMD Instinct system optimization",
-        )
-
-    def _of_acs(self) -> Finding | None:
-        if not self._redirecting:
-            return None
-        return _finding(
-            "acs",
-            Severity.MEDIUM,
-            f"Access control (ACS) redirects requests on {self._redirecting} of {self._ports} PCIe "
-            "port(s): peer traffic between GPUs, or GPU and NIC, below one switch goes up to the "
-            "root complex and back.",
-            "On a machine without guests that own devices, turn it off: in the BIOS (IOMMU or "
-            "ACS), or for each port setpci -s ADDRESS ECAP_ACS+0x6.w=0000, again after every boot. "
-            "Then measure peer bandwidth.",
-            self._acs_line,
-            {"ports": self._ports, "redirecting": self._redirecting},
-            "NVIDIA NCCL documentation, Troubleshooting: PCI Access Control Services",
-        )
-
 
 def _answer(asked: str, text: str) -> str | None:
     found = (_ALONE if asked == _BALANCING else _GOVERNOR_ALONE).match(text)
     return found[1] if found else None
-
-
-def _finding(
-    id_: str,
-    severity: Severity,
-    says: str,
-    action: str,
-    line: int,
-    data: dict[str, object],
-    source: str,
-) -> Finding:
-    return Finding(
-        kind="host_settings",
-        id=id_,
-        severity=severity,
-        says=says,
-        action=action,
-        entity=Entity(Kind.NODE, "this node"),
-        line=line,
-        cause="host_misconfigured",
-        data=dict(data),
-        sources=(source,),
-    )

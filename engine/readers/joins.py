@@ -96,10 +96,14 @@ def _tell(result: Result, at: int, rule: Join, reason: Finding) -> None:
     result.findings[at] = replace(
         xid, says=said, action=action, data=data, cause=cause, severity=severity
     )
-    if reason.cause and xid.cause in result.causes:
-        if reason.cause in result.causes:
-            result.causes.remove(reason.cause)
-        result.causes.insert(result.causes.index(xid.cause), reason.cause)
+    causes = result.causes
+    if reason.cause is None or xid.cause not in causes or reason.cause == xid.cause:
+        return
+    if reason.cause in causes:
+        if causes.index(reason.cause) < causes.index(xid.cause):
+            return
+        causes.remove(reason.cause)
+    causes.insert(causes.index(xid.cause), reason.cause)
 
 
 def _stamp(finding: Finding) -> Stamp | None:

@@ -14,6 +14,8 @@ from engine.units import quantity
 
 # Above this share of its time a GPU counts as busy (percent of the driver's sample period).
 _BUSY = 50.0
+# What is measured for each MIG instance.
+_MEASURED = ("gr_engine_active", "sm_active", "dram_active")
 # What DCGM and its exporter write where a text could not be read.
 _NO_TEXT = ("<<<NULL>>>", "<<<NOT_FOUND>>>", "<<<NOT_SUPPORTED>>>", "<<<NOT_PERM>>>")
 _NOT_CONVERTED = "FAILED TO CONVERT"
@@ -153,13 +155,19 @@ def _mig_utilisation(gpus: dict[tuple[str, str], list[Series]]) -> Iterator[Find
         zero = [s for s in series if s.signal and s.signal.id in UNMEASURED and s.last == 0]
         if not zero or not any(s.place.mig for s in series):
             continue
+        measured = [
+            f"{s.signal.title} of instance {s.place.mig} {quantity(s.value, s.unit)}"
+            for s in series
+            if s.place.mig and s.signal and s.value is not None and s.signal.id in _MEASURED
+        ]
+        real = f" What is measured: {listed(measured)}." if measured else ""
         yield Finding(
             kind="metrics",
             id="mig_utilisation",
             severity=Severity.INFO,
             says=(
                 f"{listed(s.name for s in zero)} reads 0 on a GPU with MIG enabled: the driver "
-                "does not measure it there, so it does not mean that the GPU is idle."
+                "does not measure it there, so it does not mean that the GPU is idle." + real
             ),
             action=(
                 "Use DCGM_FI_PROF_GR_ENGINE_ACTIVE and DCGM_FI_PROF_DRAM_ACTIVE: they are measured "

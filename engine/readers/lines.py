@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import cast
 
 from engine.readers.base import Reader, Skimmer
 from engine.readers.scan import Scan
+from engine.readers.talk import LONG, mentions, without_quotes
 from engine.readers.text import MAX_LINE, clean
+
+# The start of a line that is neither blank nor a poster's remark.
+_SAYS = re.compile(rb"(?m)^[ \t\r\f\v]*+[^\s#]")
 
 
 class Pass:
@@ -19,7 +24,11 @@ class Pass:
         self._shift = {id(r): before for r in readers if getattr(r, "together", False)}
         self._skimming = [cast("Skimmer", r) for r in readers if hasattr(r, "skims")]
         self._open: list[Reader] = []
+        # The reader that has lines to itself while it is open, and the lines it has not decided on.
+        self._holder = next((r for r in readers if getattr(r, "holds", False)), None)
+        self._held: list[tuple[int, bytes]] = []
         self._number = 1
+        self._long = False
         self.unread = 0
         self.cut = 0
 
@@ -30,13 +39,14 @@ class Pass:
 
     def block(self, block: bytes) -> None:
         """Take whole lines."""
+        self._long = self._number > 1 or block.count(b"\n") > LONG
         skimmed = 0
         for reader in self._skimming:
             if any(mark in block for mark in reader.skims):
                 skimmed += reader.skim(self._number + self._shift.get(id(reader), 0), block)
         unread_before, at = self.unread, 0
         while at < len(block):
-            if not self._open:
+            if not self._open and not self._held:
                 found = self._scan.first(block, at)
                 start = len(block) if found < 0 else block.rfind(b"\n", at, found) + 1 or at
                 if start > at:
@@ -51,22 +61,68 @@ class Pass:
 
     def _skip(self, lines: bytes) -> None:
         """Count lines without a trigger; blank ones and remarks are not unread."""
-        split = lines.split(b"\n")
-        self._number += len(split) - 1
-        self.unread += sum(1 for line in map(bytes.strip, split) if line and line[0] != 0x23)
+        self._number += lines.count(b"\n")
+        self.unread += len(_SAYS.findall(lines))
+
+    def finish(self) -> None:
+        """Offer to the others what is held still: there are no more lines."""
+        self._release()
 
     def _line(self, raw: bytes) -> None:
         number = self._number
         self._number += 1
-        bare = raw.strip()
-        if not bare:
+        if not raw.strip():
             return
         if len(raw) > MAX_LINE:
             self.cut += 1
             raw = raw[:MAX_LINE]
-        text = clean(raw)
+        if self._held:
+            self._hold(number, raw)
+        else:
+            self._offer(number, raw)
+
+    def _hold(self, number: int, raw: bytes) -> None:
+        """Give a line to the holder alone; what it refuses in the end, the others get."""
+        assert self._holder is not None
+        self._held.append((number, raw))
+        taken = self._holder.feed(number + self._shift.get(id(self._holder), 0), clean(raw))
+        if self._holder.open:
+            return
+        if taken:
+            self._held = []
+        else:
+            self._release()
+
+    def _release(self) -> None:
+        held, self._held = self._held, []
+        for number, raw in held:
+            self._offer(number, raw, again=True)
+
+    def _offer(self, number: int, raw: bytes, *, again: bool = False) -> None:
         offered = self._scan.candidates(raw, self._open)
+        holder = self._holder
+        if holder is not None and holder in offered:
+            if again:
+                offered.remove(holder)
+            elif not raw.rstrip().endswith((b"}", b"]")):
+                self._hold(number, raw)
+                return
+        text = clean(raw)
+        if any(not r.open for r in offered):
+            offered = self._meant(raw, text, offered)
         taken = any(r.feed(number + self._shift.get(id(r), 0), text) for r in offered)
-        self._open = [r for r in offered if r.open]
+        if holder is not None and holder.open:
+            self._held = [(number, raw)]
+        self._open = [r for r in offered if r.open and r is not holder]
         if not taken:
-            self.unread += bare[:1] != b"#"
+            self.unread += raw.lstrip()[:1] != b"#"
+
+    def _meant(self, raw: bytes, text: str, offered: list[Reader]) -> list[Reader]:
+        """Leave out readers of a message that a line only mentions."""
+        if mentions(text, long=self._long):
+            return [r for r in offered if r.open or r is self._holder]
+        bare = without_quotes(raw) if self._long else None
+        if bare is None:
+            return offered
+        wanted = self._scan.candidates(bare, self._open)
+        return [r for r in offered if r in wanted]

@@ -1,4 +1,4 @@
-"""Traffic of PCIe and NVLink in exporter text: gauges that are rates already."""
+"""PCIe and NVLink in exporter text: traffic, which is a rate already, and links that rest."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from engine.model import Finding, Severity
 from engine.readers.series import Collected
+from engine.signals.labels import gpu_entity
 from engine.units import number, quantity
 
 _PCIE = (("pcie_tx_bytes", "PCIe transmit"), ("pcie_rx_bytes", "PCIe receive"))
@@ -14,6 +15,38 @@ _NVLINK = (
     ("nvlink_rx_bytes", "NVLink receive"),
     ("nvlink_bandwidth", "NVLink traffic, both directions,"),
 )
+
+
+def resting_links(collected: Collected) -> Iterator[Finding]:
+    """Yield PCIe links below their generation on GPUs without work: power saving, no fault."""
+    busy = {s.place.key for s in collected.of("gpu_util") if s.value}
+    idle = {s.place.key for s in collected.of("gpu_util") if s.value == 0} - busy
+    highest = {s.place.key: s.value for s in collected.of("pcie_max_link_gen") if s.value}
+    low = [
+        s
+        for s in collected.of("pcie_link_gen")
+        if s.place.key in idle and s.value and s.value < (highest.get(s.place.key) or 0.0)
+    ]
+    if not low:
+        return
+    first = low[0]
+    yield Finding(
+        kind="metrics",
+        id="pcie_rests",
+        severity=Severity.INFO,
+        says=(
+            f"PCIe generation {number(first.value or 0.0)} of "
+            f"{number(highest[first.place.key] or 0.0)} on {gpu_entity([first.place]).name}"
+            + (f" (and {len(low) - 1} more)" if len(low) > 1 else "")
+            + ": normal on an idle GPU, which lowers its link speed to save power."
+        ),
+        action="Read the generation again under load; only then it says something.",
+        entity=gpu_entity([first.place]) if len(low) == 1 else None,
+        line=first.line,
+        cause=None,
+        data={"pcie_link_gen": first.value, "pcie_max_link_gen": highest[first.place.key]},
+        sources=("NVIDIA/DCGM dcgmlib/dcgm_fields.h 4.6.0, fields 235 and 237",),
+    )
 
 
 def link_rates(collected: Collected) -> Iterator[Finding]:

@@ -23,6 +23,8 @@ _HOST_PREFIX: Final = re.compile(r"^\s?([A-Za-z][\w.-]{0,62}): {0,3}(.*)$")
 _PROMPT: Final = re.compile(
     r"^\[?(?:[\w.-]{1,32}@)?([A-Za-z][\w.-]{0,62})[ :][^\]#$>%]{0,80}\]?[#$%] ?(.*)$"
 )
+# The same without a host: $ COMMAND
+_BARE_PROMPT: Final = re.compile(r"^[$%] [a-z./]")
 # What stands before a colon and is no host: tools, loggers and people name themselves so.
 _NO_HOST: Final = frozenset(
     {"dmesg", "error", "fatal", "info", "kernel", "lspci", "note", "nvidia-smi", "nvlink"}
@@ -111,7 +113,7 @@ class Listing(Generic[T]):
             if prompt and not self._child:
                 self.host = prompt
             self._misses += 1
-            if prompt or self._misses > self.PATIENCE:
+            if prompt or _BARE_PROMPT.match(text) or self._misses > self.PATIENCE:
                 self.inside, self._misses = False, 0
                 self.end()
         return taken

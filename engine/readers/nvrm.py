@@ -18,6 +18,7 @@ from engine.readers.recurrence import Recurrence, recurrences
 from engine.readers.sxid_line import sxid_event
 from engine.readers.sxid_words import sxid_action, sxid_says
 from engine.readers.xid_actions import xid_action
+from engine.readers.xid_cut import CutXids
 from engine.readers.xid_detail import detail_of
 from engine.readers.xid_line import (
     LostGpu,
@@ -42,6 +43,7 @@ class NvrmPart:
         "detected NVSwitch",
         "nvidia-nvswitch",
         "marked unhealthy",
+        " EventType:8 EventData:",
     )
 
     def __init__(self, context: Context, boots: Boots) -> None:
@@ -49,6 +51,7 @@ class NvrmPart:
         self._boots = boots
         self._events = Gathering()
         self._lost = LostGpu()
+        self._cut = CutXids()
         self._last_uuid: str | None = None
         self._repeats: dict[int, Recurrence] = {}
 
@@ -77,7 +80,9 @@ class NvrmPart:
             event.host, event.stamp = line.host, line.stamp
             event.boot = self._boots.of(line.host, line.stamp)
             self._events.add_xid(event)
-        return bool(events) or self._board(line) or "device marked unhealthy" in text
+        if events or self._board(line) or "device marked unhealthy" in text:
+            return True
+        return self._cut.feed(line)
 
     def finish(self) -> Result:
         """Order the events, root first, and put them into words."""
@@ -89,8 +94,9 @@ class NvrmPart:
             facts.weigh,
             facts.reasons,
         )
+        cut = self._cut.findings()
         if not bursts:
-            return Result()
+            return Result(kinds=["xid"] if cut else [], findings=cut)
         beside: dict[object, dict[int, XidBurst]] = {}
         for burst in self._events.xids.values():
             beside.setdefault(burst.gpu, {}).setdefault(burst.code, burst)
@@ -102,7 +108,7 @@ class NvrmPart:
         findings[0].data.update(overview(bursts))
         result = Result(
             kinds=list(dict.fromkeys(f.kind for f in findings)),
-            findings=findings,
+            findings=findings + cut,
             causes=_roots_first(bursts, findings),
         )
         if self._events.overflow:
@@ -204,7 +210,9 @@ class NvrmPart:
         buckets = row or (None if "unit" in detail else entry) or {}
         data |= {k: buckets[k] for k in ("resolution", "investigate") if buckets.get(k)}
         if len(burst.places) > 1:
-            for key, values in zip(("gpc", "tpc", "sm"), zip(*burst.places, strict=True), strict=True):
+            for key, values in zip(
+                ("gpc", "tpc", "sm"), zip(*burst.places, strict=True), strict=True
+            ):
                 if len(set(values)) > 1:
                     detail.pop(key, None)
             data["units"] = len(burst.places)

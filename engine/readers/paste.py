@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from engine.catalogue.types import Catalogue
+from engine.errors import InputError
 from engine.model import Class, Read
 from engine.readers.base import Context, Diagnose, MakesReader, Reader, Result
 from engine.readers.documents import MAX_DOCUMENT, DocumentReader, parse, read_document
@@ -82,6 +83,8 @@ class Reading:
         Raises:
             InputError: as `read`; the other inputs are not harmed.
         """
+        if isinstance(source, Path) and source.is_dir():
+            source = _file_of(source)
         opened = Source(source, on_progress)
         one = _Input(self._lines)
         if is_pickle(opened.head):
@@ -131,6 +134,7 @@ class Reading:
         blocks = Blocks(chunks)
         for block in blocks:
             run.block(block)
+        run.finish()
         one.ordered += [(n, r.finish()) for n, r in enumerate(readers) if n not in self._shared]
         cut = blocks.cut + run.cut
         if cut:
@@ -186,6 +190,21 @@ def _together(results: Sequence[Result], catalogue: Catalogue, unread: int) -> R
         notes=_unique(n for result in results for n in result.notes),
         unknown=_unique(u for result in results for u in result.unknown),
     )
+
+
+def _file_of(folder: Path) -> Path:
+    """Return one of the files that `nsys export --type parquetdir` wrote into a folder.
+
+    Raises:
+        InputError: there are none.
+    """
+    found = next(iter(sorted(folder.glob("*.parquet"))), None)
+    if found is None:
+        raise InputError(
+            f"{folder} is a folder without Parquet files of nsys",
+            hint=f"give the files in it: gpuwhy read {folder}/*",
+        )
+    return found
 
 
 def _spooled(chunks: Iterable[bytes]) -> tuple[bytes | None, Iterable[bytes]]:

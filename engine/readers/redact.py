@@ -1,7 +1,11 @@
-"""Mask the secrets in an answer: what a paste holds besides its findings is not repeated."""
+"""Clean an answer of what a paste holds besides its findings.
+
+Secrets are masked, and characters that would steer a terminal or reorder text are replaced.
+"""
 
 from __future__ import annotations
 
+import re
 from dataclasses import fields, is_dataclass, replace
 from enum import Enum
 from typing import Any, TypeVar, cast
@@ -10,6 +14,9 @@ from engine.model import Read
 from engine.redact import redact
 
 T = TypeVar("T")
+
+# Control characters but tab and line feed, and the marks that change the direction of text.
+_STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
 def redacted(answer: Read) -> Read:
@@ -22,8 +29,8 @@ def redacted(answer: Read) -> Read:
         findings=tuple(
             replace(
                 finding,
-                says=redact(finding.says),
-                action=redact(finding.action),
+                says=_clean(finding.says),
+                action=_clean(finding.action),
                 entity=_masked(finding.entity),
                 data=_masked(finding.data),
             )
@@ -35,6 +42,10 @@ def redacted(answer: Read) -> Read:
     )
 
 
+def _clean(text: str) -> str:
+    return redact(_STEERING.sub("\ufffd", text))
+
+
 def _masked(value: T) -> T:
     """Mask the strings inside a value of the model, whatever its depth."""
     return cast("T", _any(value))
@@ -44,7 +55,7 @@ def _any(value: Any) -> Any:
     if isinstance(value, Enum) or value is None or isinstance(value, int | float):
         return value
     if isinstance(value, str):
-        return redact(value)
+        return _clean(value)
     if isinstance(value, dict):
         return {_any(k): _any(v) for k, v in value.items()}
     if isinstance(value, list):

@@ -20,16 +20,8 @@ class Scan:
 
     def __init__(self, readers: Sequence[Reader]) -> None:
         self._readers = readers
-        expressions: list[bytes] = []
-        self._owners: list[int] = []
-        for number, reader in enumerate(readers):
-            own = [re2.escape(trigger) for trigger in reader.triggers]
-            pattern = getattr(reader, "pattern", None)
-            if pattern is not None:
-                own.append(b"(?:" + pattern + b")")
-            expressions += own
-            self._owners += [number] * len(own)
-        self._any, self._each = _compiled(tuple(expressions))
+        self._owners, expressions = _expressions(tuple(type(reader) for reader in readers))
+        self._any, self._each = _compiled(expressions)
 
     def first(self, block: bytes, start: int) -> int:
         """Return where the next trigger stands, -1 if there is none."""
@@ -52,6 +44,21 @@ def lines_known(text: bytes) -> int:
     triggers = {re2.escape(t): None for make in READERS for t in getattr(make, "triggers", ())}
     found = _compiled(tuple(triggers))[0].finditer(text)
     return len({text.count(b"\n", 0, hit.start()) for hit in found})
+
+
+@cache
+def _expressions(classes: tuple[type[Reader], ...]) -> tuple[tuple[int, ...], tuple[bytes, ...]]:
+    """Return the expressions of some readers, and for each the number of its reader."""
+    owners: list[int] = []
+    expressions: list[bytes] = []
+    for number, reader in enumerate(classes):
+        own = [re2.escape(trigger) for trigger in reader.triggers]
+        pattern = getattr(reader, "pattern", None)
+        if pattern is not None:
+            own.append(b"(?:" + pattern + b")")
+        expressions += own
+        owners += [number] * len(own)
+    return tuple(owners), tuple(expressions)
 
 
 @cache

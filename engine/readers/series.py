@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from math import isfinite
+from typing import Any
 
 from engine.catalogue.types import Catalogue, Signal
 from engine.signals.clean import reason
@@ -67,9 +69,11 @@ class Collected:
         self.overflow = False
         self.kubernetes = False
         self._spellings = catalogue.spellings
-        self._fields = frozenset(
-            name for e in catalogue.entries.get("dcgm_fields", {}).values() for name in e["names"]
-        )
+        self._fields = {
+            name: e
+            for e in catalogue.entries.get("dcgm_fields", {}).values()
+            for name in e["names"]
+        }
 
     def knows(self, name: str) -> bool:
         """Return whether a name is that of a known metric."""
@@ -112,6 +116,10 @@ class Collected:
         """How many scrapes the text holds: 2 or more if most series stand in it that often."""
         counts = sorted(s.count for s in self.series.values() if s.count)
         return counts[len(counts) // 2] if counts else 0
+
+    def field(self, name: str) -> Mapping[str, Any] | None:
+        """Return the entry of a DCGM field by any of its names, None if it is none."""
+        return self._fields.get(name)
 
     def add_valueless(self, line: int, name: str) -> None:
         """Note a series line without a value."""
@@ -169,7 +177,8 @@ def _why_no_reading(series: Series, value: float, written: str) -> str | None:
     if why == "NaN":
         return why
     if signal is None or signal.unit == "ratio":
-        return None  # ratios written as percent are looked at together
+        # Ratios written as percent are looked at together; infinity is no reading of anything.
+        return None if isfinite(value) else why
     canonical = value * series.scale
     low = signal.low if signal.low is not None else float("-inf")
     high = signal.high if signal.high is not None else float("inf")

@@ -25,11 +25,12 @@ _BEFORE = _re(
     r"\s{0,24}(?:<\d{1,3}>(?:1 )?|kern {0,2}[.:] ?\w{3,7} {0,4}: ?|\[pod/[^\]\s]{1,300}\] )?"
 )
 _TALOS = _re(r"(?P<host>[A-Za-z0-9][\w.:-]{0,252}): kern: {1,4}\w{3,8}: ?")
-# pdsh, clush and xargs put the machine before each line; a name without digit or hyphen could be
-# any word (`kernel: `).
+# pdsh and clush put the machine before each line. A name without digit or hyphen may be any word;
+# what follows has to be a kernel's line: `dmesg` with or without -T, syslog, or the driver's words.
 _REMOTE = _re(
     r"(?P<host>(?!kern|local\d|syslog|daemon)(?=[A-Za-z.]{0,60}[\d-])[A-Za-z0-9][\w.-]{0,252})"
-    r"(?:: {1,4}(?=\[ ?\d|\[?[A-Z\d]|NVRM:|<\d)| kernel: (?=NVRM:|nvidia))"
+    rf"(?:: {{1,4}}(?=\[ {{0,8}}\d{{1,9}}\.\d|\[{_DAY} {_MONTH} |{_MONTH} [ \d]\d \d\d:"
+    r"|NVRM:|kernel: )| kernel: (?=NVRM:|nvidia))"
 )
 _ISO = _re(
     rf"\[?(?:{_DAY} )?(?P<date>\d{{4}}-\d\d-\d\d)[T ](?P<clock>{_CLOCK})"
@@ -108,8 +109,8 @@ def head_of(text: str) -> Head:
     at = talos.end() if talos else at
     stamp, at = _wall(text, at)
     if stamp is None and host is None and (remote := _REMOTE.match(text, at)) is not None:
-        inner = head_of(text[remote.end() : _REACH])
-        return Head(inner.stamp, inner.host or remote["host"]) if _told(text, remote, inner) else inner
+        host, at = remote["host"], remote.end()
+        stamp, at = _wall(text, at)
     if stamp is not None:
         named = _HOST.match(text, at)
         if named:

@@ -74,6 +74,11 @@ class Source:
         """Yield all bytes; can be done once."""
         return chain((self._first,), self._chunks) if self._first else self._chunks
 
+    def left(self) -> None:
+        """Say that something else reads the rest of the file: how far it is, is not known."""
+        if self._on_progress:
+            self._on_progress(0, None)
+
     def _noted(self, chunks: Iterable[bytes]) -> Iterator[bytes]:
         done = 0
         for chunk in chunks:

@@ -8,7 +8,7 @@ from math import isfinite
 from engine.catalogue.types import Catalogue
 from engine.model import Finding, Severity
 from engine.readers.error_series import ecc_counts, sxid_gauges
-from engine.readers.link_rates import link_rates
+from engine.readers.link_rates import link_rates, resting_links
 from engine.readers.series import Collected, Series, is_profiling
 from engine.readers.throttle import Around, throttle_finding
 from engine.readers.xid_series import xid_counts, xid_gauges
@@ -47,6 +47,7 @@ def value_oddities(collected: Collected, catalogue: Catalogue) -> Iterator[Findi
     yield from _masks(collected, catalogue)
     yield from _percent(collected)
     yield from link_rates(collected)
+    yield from resting_links(collected)
 
 
 def listed(names: Iterable[str]) -> str:
@@ -122,6 +123,8 @@ def _blanks(collected: Collected) -> Iterator[Finding]:
 def _impossible(collected: Collected) -> Iterator[Finding]:
     for series in collected.series.values():
         hits = {w: n for w, n in series.bad.items() if w in _IMPOSSIBLE}
+        if series.signal is None:
+            hits.pop("out of range", None)
         if not hits or series.bad_value is None or (not series.signal and _foreign(series)):
             continue
         count = sum(hits.values())

@@ -26,6 +26,10 @@ _PID = re.compile(r"pid=(?:'?<?(?P<pid>[A-Za-z0-9]+)>?'?)(?:, name=(?P<name>[^,]
 _CAUSED = re.compile(r" caused by previous Xid (\d{1,6})$")
 _NEXT_RECORD = re.compile(r"(?:\[ *\d+\.\d+\] *)?(?:kernel: )?NVRM: *$")
 _PLUGIN = re.compile(r"\bXid=(?P<xid>\d{1,6}) on Device=(?P<device>(?:GPU|MIG)-[0-9A-Za-z-]{4,60})")
+# Event type 8 is an Xid; the plugin prints those that it takes for errors of the application.
+_SKIPPED = re.compile(
+    r"(?P<what>Skipping|Processing) event \{.{0,200}?\bEventType:8 EventData:(?P<xid>\d{1,6})\b"
+)
 _LOST = re.compile(
     rf"NVRM: GPU (?:at )?(?:PCI:)?(?P<pci>{_ADDRESS})(?:\.[0-7])?(?:: GPU)? has fallen off the bus"
 )
@@ -165,3 +169,6 @@ def _plugin_events(text: str, line: int) -> Iterator[XidEvent]:
             uuid=match["device"],
             detail={"device_unhealthy": True} if unhealthy else {},
         )
+    skipped = _SKIPPED.search(text)
+    if skipped:
+        yield XidEvent(xid=int(skipped["xid"]), line=line, source="plugin")

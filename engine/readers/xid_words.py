@@ -32,6 +32,8 @@ def xid_says(burst: XidBurst, facts: Facts) -> str:
         )
     elif "plugin" in burst.sources:
         parts.append("Reported by the Kubernetes device plugin.")
+    if _may_be_cut(burst):
+        parts.append("The line ends behind the code: if it is cut there, the code has more digits.")
     text = " ".join(p for p in parts if p) + _repeats(burst)
     return text + _relation(burst)
 
@@ -46,6 +48,13 @@ def _relation(burst: XidBurst) -> str:
     return (
         f" {label(burst)} here is a consequence of {reference(burst.parent)}, no fault of its own."
     )
+
+
+def _may_be_cut(burst: XidBurst) -> bool:
+    """Return whether a line ends behind a code that a longer one could begin with."""
+    event = burst.first
+    bare = not event.message and event.pid is None and not burst.caused_by
+    return bare and event.source == "kernel" and burst.code < 20
 
 
 def _sentence(text: str) -> str:

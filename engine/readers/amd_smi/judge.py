@@ -7,11 +7,13 @@ from dataclasses import replace
 from typing import Final
 
 from engine.model import Finding, Severity
+from engine.readers.amd_smi.cper import Cper, cper_findings
 from engine.readers.amd_smi.integrity import integrity_findings
 from engine.readers.amd_smi.limits import HOT_C, IDLE, KIND, limit_findings
 from engine.readers.amd_smi.matrices import Matrix
 from engine.readers.amd_smi.neighbours import outlier_findings
-from engine.readers.amd_smi.state import AmdGpu, Gpus, LowPower, Version
+from engine.readers.amd_smi.notices import notices
+from engine.readers.amd_smi.state import AmdGpu, Gpus, Groups, LowPower, Version
 from engine.readers.base import Context, Result
 from engine.readers.listing import at, finding, node
 from engine.readers.quantities import listed, plural, short
@@ -24,7 +26,7 @@ _NAMED: Final = 64
 _SENSORS: Final = ("power_w", "gfx_clock_mhz")
 # What a verdict of health needs of every GPU.
 _CORE: Final = ("gfx_activity_percent", "gfx_clock_mhz", "power_w", "uncorrectable_count")
-Records = Sequence[AmdGpu | Matrix | Version | LowPower]
+Records = Sequence[AmdGpu | Matrix | Version | LowPower | Groups | Cper]
 
 
 def judge(records: Records, context: Context) -> Result:
@@ -39,17 +41,16 @@ def judge(records: Records, context: Context) -> Result:
     for host in dict.fromkeys(gpu.host for gpu in known):
         found += outlier_findings([gpu for gpu in known if gpu.host == host])
     found += [f for one in records if isinstance(one, Matrix) for f in _matrix(one)]
+    found += cper_findings([one for one in records if isinstance(one, Cper)])
     blind = _blind(known)
     if blind is not None:
         found.append(blind)
     if any(gpu.numbers for gpu in known):
         found.append(_summary(known, faults=any(_is_fault(f) for f in found)))
-    versions = [one for one in records if isinstance(one, Version)]
-    if versions:
-        found.append(_version(versions[0]))
-    warnings = [one for one in records if isinstance(one, LowPower)]
-    if warnings:
-        found.append(_low_power(warnings[0]))
+    clear = _clear(known)
+    if clear is not None:
+        found.append(clear)
+    found += notices(records)
     found.sort(key=lambda f: _SEVERITIES.index(f.severity))
     found = _folded(found)
     result = Result(
@@ -167,6 +168,25 @@ def _matrix(one: Matrix) -> Iterator[Finding]:
     )
 
 
+def _clear(gpus: Sequence[AmdGpu]) -> Finding | None:
+    """Bad pages were asked for, and no GPU has one."""
+    asked = [g for g in gpus if g.pages]
+    if not asked or any(count for g in asked for count in g.pages.values()):
+        return None
+    first = asked[0]
+    return finding(
+        KIND,
+        "no_bad_pages",
+        Severity.INFO,
+        f"{listed((g.label for g in asked), 8)}: no bad memory pages, none retired and none "
+        "waiting.",
+        "Nothing. Counts of ECC errors: amd-smi metric --ecc --ecc-blocks.",
+        line=first.line,
+        data={"retired_pages": 0, "pending_pages": 0},
+        entity=first.entity if len(asked) == 1 else None,
+    )
+
+
 _PARTS: Final[tuple[tuple[str, str, Callable[[AmdGpu], float | None]], ...]] = (
     ("GFX activity", " %", lambda g: g.get("gfx_activity_percent")),
     ("power", " W", lambda g: g.get("power_w")),
@@ -224,36 +244,3 @@ def _complete(gpu: AmdGpu) -> bool:
     # Without the board's limit, a hot one may be at it.
     cool = warm is not None and (warm < HOT_C or gpu.get("slowdown_hotspot_c") is not None)
     return cool and all(gpu.get(name) is not None for name in _CORE)
-
-
-def _low_power(one: LowPower) -> Finding:
-    return finding(
-        KIND,
-        "low_power_warning",
-        Severity.INFO,
-        f"{at(one.host)}rocm-smi warns of a low-power state: it says so when the runtime status of "
-        "any AMD device is not active, an integrated GPU among them. It says nothing about boards "
-        "that work: clock and power in the table do.",
-        "Nothing, if clocks and power of the busy boards are as usual; amd-smi does not print it.",
-        line=one.line,
-        entity=node(one.host),
-        sources=("ROCm/rocm-systems projects/rocm-smi-lib python_smi_tools/rocm_smi.py",),
-    )
-
-
-def _version(one: Version) -> Finding:
-    # The library's version has four parts and looks like an address: it is left out.
-    parts = {k: v for k, v in one.parts.items() if v and v != "N/A" and k != "library"}
-    return finding(
-        KIND,
-        "version",
-        Severity.INFO,
-        f"{at(one.host)}AMD SMI {parts.get('tool', '?')}"
-        + (f", ROCm {parts['rocm']}" if "rocm" in parts else "")
-        + (f", driver amdgpu {parts['driver']}" if "driver" in parts else "")
-        + ".",
-        "Nothing. Driver and ROCm must fit each other: AMD's compatibility matrix.",
-        line=one.line,
-        data={f"{name}_version": value for name, value in parts.items()},
-        entity=node(one.host),
-    )

@@ -29,6 +29,8 @@ _LOWERED: Final = 0.85
 # Boards whose default cap is their highest setting: Instinct modules.
 _MODULE_W: Final = 500.0
 _AT_CAP: Final = 0.9
+# From here on a busy board is held by its cap, violations told or not.
+_FULL: Final = 0.97
 _SLOW: Final = 0.9
 # Idle Instinct boards clock at about 132 MHz, of 1700 and more under load.
 _CRAWL: Final = 0.15
@@ -143,6 +145,7 @@ def lowered(gpu: AmdGpu) -> bool:
 def _power(gpu: AmdGpu) -> Iterator[Finding]:
     cap, most, drawn = gpu.get("power_cap_w"), gpu.get("power_cap_max_w"), gpu.get("power_w")
     if not lowered(gpu) or cap is None or most is None:
+        yield from _at_cap(gpu)
         return
     held = "ppt" in gpu.active or bool(gpu.get("ppt_percent"))
     reached = held or (drawn is not None and drawn >= _AT_CAP * cap)
@@ -157,6 +160,29 @@ def _power(gpu: AmdGpu) -> Iterator[Finding]:
         line=gpu.line,
         cause="power_limit_lowered" if reached else None,
         data={"power_cap_w": cap, "power_cap_max_w": most, "power_w": drawn},
+        entity=gpu.entity,
+    )
+
+
+def _at_cap(gpu: AmdGpu) -> Iterator[Finding]:
+    """A busy board that draws all that its cap allows, where no counter says so."""
+    cap, drawn = gpu.get("power_cap_w"), gpu.get("power_w")
+    told = "ppt" in gpu.active or gpu.get("ppt_percent") is not None
+    busy = (gpu.get("gfx_activity_percent") or 0.0) >= BUSY
+    if not cap or not drawn or not busy or told or drawn < _FULL * cap:
+        return
+    known = gpu.get("power_cap_max_w") is not None
+    yield finding(
+        KIND,
+        "at_power_cap",
+        Severity.INFO,
+        f"{gpu.label} draws {number(drawn)} W of its cap of {number(cap)} W: it is at its power "
+        "limit, as designed under a heavy load."
+        + ("" if known else " Whether that cap is the board's default is not in this text."),
+        "Nothing, if its neighbours have the same cap: amd-smi static --limit shows the highest.",
+        line=gpu.line,
+        cause="power_bound",
+        data={"power_cap_w": cap, "power_w": drawn},
         entity=gpu.entity,
     )
 

@@ -12,7 +12,7 @@ from engine.readers.amd_smi.state import AmdGpu
 from engine.readers.listing import finding
 from engine.units import number
 
-# So much hotter (Celsius) at a power that differs by no more than this share.
+# So much hotter (Celsius) at a power that is above theirs by no more than this share.
 _HOTTER_C: Final = 10.0
 _ALIKE: Final = 0.15
 _SLOW: Final = 0.9
@@ -30,14 +30,16 @@ def outlier_findings(gpus: Sequence[AmdGpu]) -> Iterator[Finding]:
         key = id(gpu)
         if len(hot) == len(power) == len(busy):
             usual, drawn = median(hot.values()), median(power.values())
-            alike = abs(power[key] - drawn) <= _ALIKE * drawn
+            alike = power[key] <= (1 + _ALIKE) * drawn
             if alike and hot[key] >= usual + _HOTTER_C:
                 yield finding(
                     KIND,
                     "hot",
                     Severity.MEDIUM,
                     f"{gpu.label} is at {number(hot[key])} °C where its neighbours are at "
-                    f"{number(usual)} °C with the same power: its cooling is worse.",
+                    f"{number(usual)} °C with "
+                    + ("less" if power[key] < (1 - _ALIKE) * drawn else "the same")
+                    + " power: its cooling is worse.",
                     "Check its heat sink, fan or cold plate, and the airflow at its place.",
                     line=gpu.line,
                     cause="cooling_outlier",

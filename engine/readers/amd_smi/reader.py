@@ -6,22 +6,26 @@ import re
 from collections.abc import Sequence
 from typing import ClassVar, Final, Protocol
 
+from engine.readers.amd_smi.cper import Cper, CperForm
 from engine.readers.amd_smi.judge import judge
 from engine.readers.amd_smi.listing import ListingForm
 from engine.readers.amd_smi.matrices import Matrix, MatrixForm, XgmiForm
 from engine.readers.amd_smi.rocm import RocmLinesForm, RocmTableForm
-from engine.readers.amd_smi.state import AmdGpu, LowPower, Version
+from engine.readers.amd_smi.state import AmdGpu, Groups, LowPower, Version
 from engine.readers.amd_smi.table_csv import CsvForm
 from engine.readers.amd_smi.tables import BoxForm, MonitorForm
 from engine.readers.base import Context, Result
 from engine.readers.listing import Kept, Listing
 
-Record = AmdGpu | Matrix | Version | LowPower
+Record = AmdGpu | Matrix | Version | LowPower | Groups | Cper
 _LOW_POWER: Final = "WARNING: AMD GPU device(s) is/are in a low-power state"
 _VERSION: Final = re.compile(
     r"AMDSMI Tool: (?P<tool>[\w.+-]{1,40}) \| AMDSMI Library version: (?P<library>[\w.+-]{1,40})"
     r"(?: \| ROCm version: (?P<rocm>[\w.+/-]{1,24}))?"
     r"(?: \| amdgpu version: (?P<driver>[\w.+/-]{1,40}))?"
+)
+_GROUPS: Final = re.compile(
+    r"User is missing the following required groups: (?P<names>\w{1,32}(?:, \w{1,32}){0,7})"
 )
 _MAX_RECORDS: Final = 16_384
 
@@ -49,6 +53,7 @@ class AmdSmiReader(Listing[Record]):
         b"LINK TYPE TABLE:",
         b"LINK METRIC TABLE:",
         b"XGMI LINK STATUS:",
+        b"User is missing the following required groups",
         b"XGMI LINK PORT STATUS:",
         b"ACCESS TABLE:",
         b"WEIGHT TABLE:",
@@ -58,7 +63,7 @@ class AmdSmiReader(Listing[Record]):
     # A device of a listing; a heading of `monitor`; rows of `rocm-smi`; headings of CSV.
     pattern: ClassVar[bytes] = (
         rb"(?m)^[ \t]{0,12}(?:[A-Za-z][A-Za-z0-9_.-]{0,62}: {0,3})?(?:"
-        rb"GPU: [0-9]{1,4}[ \t\r]*$"
+        rb"GPU: [0-9]{1,4}[ \t\r]*$|timestamp +gpu_id +severity"
         rb"|(?:TIMESTAMP +)?GPU +(?:XCP +)?(?:POWER|PWR_CAP|HOTSPOT_TEMP|GPU_TEMP|GPU_T|MEM_TEMP"
         rb"|GFX_UTIL|GFX%|MEM_UTIL|ENC_UTIL|DEC_UTIL|PVIOL|SINGLE_ECC|CORRECTABLE_ECC|VRAM_USED"
         rb"|PCIE_REPLAY)[ \t\r]"
@@ -80,6 +85,7 @@ class AmdSmiReader(Listing[Record]):
             RocmLinesForm(self._keep, host),
             MatrixForm(self._keep, host),
             XgmiForm(self._keep, host),
+            CperForm(self._keep, host),
             RocmTableForm(self._row, host),
             CsvForm(self._row, host),
         )
@@ -94,6 +100,10 @@ class AmdSmiReader(Listing[Record]):
             return True
         if text.lstrip().startswith(_LOW_POWER):
             self._keep(LowPower(number, self.host))
+            return True
+        groups = _GROUPS.search(text)
+        if groups is not None:
+            self._keep(Groups(number, self.host, groups["names"]))
             return True
         if self.inside and self._form is not None and self._form.take(number, text):
             return True
@@ -121,6 +131,6 @@ class AmdSmiReader(Listing[Record]):
         self._keep(gpu)
 
     def _keep(self, record: Record) -> None:
-        if isinstance(record, AmdGpu | Matrix) and record.host is None:
+        if isinstance(record, AmdGpu | Matrix | Cper) and record.host is None:
             record.host = self.host
         self.kept.add(record)

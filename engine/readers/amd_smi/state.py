@@ -106,6 +106,15 @@ class LowPower:
     host: str | None
 
 
+@dataclass(slots=True)
+class Groups:
+    """The warning of ``amd-smi`` that the user is not in groups that own the devices."""
+
+    line: int
+    host: str | None
+    names: str
+
+
 class Gpus:
     """The GPUs of a text, in order, merged by host and index; bounded."""
 

@@ -10,6 +10,8 @@ _RESET = "amd-smi reset --gpureset --gpu N"
 # Commands to the PSP that only load or unload helpers for displays and the like.
 _SMALL_COMMANDS = frozenset({"LOAD_TA", "UNLOAD_TA", "INVOKE_CMD", "LOAD_ASD", "UNLOAD_ASD"})
 _PROFILING = frozenset({"CONFIG_SQ_PERFMON", "SQ_PERFMON"})
+# Blocks of the driver that wait for a firmware of their own: it did not answer where they fail.
+_FIRMWARE_BLOCKS = frozenset({"smu", "psp", "powerplay"})
 
 
 def smu_finding(device: Device) -> Finding | None:
@@ -154,7 +156,7 @@ def init_finding(device: Device) -> Finding | None:
             "Power-cycle the node (full power off and on) first. If it stays: driver, firmware and "
             "kernel must belong together (dkms status, dmesg | grep -i firmware); check slot, "
             "power cables and BIOS (above 4G decoding, large BAR), then the GPU in another node.",
-            "driver_or_firmware_xid",
+            "firmware_hang" if where in _FIRMWARE_BLOCKS else "driver_or_firmware_xid",
             seen.first,
             {k: v for k, v in (("block", where), ("error", error)) if v},
         )

@@ -112,7 +112,8 @@ _TABLE: tuple[tuple[str, str, str], ...] = (
         ),
     ),
     ("runlist", "oversubscribed", r"Runlist is getting oversubscribed"),
-    ("no", "no_sdma_queue", r"No more SDMA queue"),
+    ("no", "no_sdma_queue", r"No more (?:SDMA|XGMI) queue"),
+    ("pasid process", "no_queue", r".{0,60}DQM create queue type \d failed\. ret -12"),
     # --- firmware that manages power (SMU) or guards the rest (PSP)
     ("smu:", "smu_hang", r"SMU: I'm not done with your(?: previous)? command"),
     ("smu:", "smu_hang", r"SMU: (?:No response|I'm very busy|I'm debugging)"),
@@ -216,7 +217,7 @@ _TABLE: tuple[tuple[str, str, str], ...] = (
     ("xgmi xgmi:", "xgmi_failed", r"(?i:xgmi):? .{0,40}\b(?:[Ff]ail|[Ee]rror|[Tt]imeout)"),
     # --- RAS beside the counts
     ("poison", "poison_created", r"[Pp]oison is created"),
-    ("poison", "poison_consumed", r"poison is consumed by client (?P<client>\d{1,4})"),
+    ("poison", "poison_consumed", r"[Pp]oison is consumed by client (?P<client>\d{1,4})"),
     (
         "ras",
         "poison_consumed",

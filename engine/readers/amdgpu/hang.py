@@ -10,6 +10,7 @@ from typing import Any
 
 from engine.model import Finding, Severity
 from engine.readers.amdgpu.device import Device
+from engine.readers.amdgpu.hang_actions import action
 
 SOURCE = (
     "Linux drivers/gpu/drm/amd (amdgpu_job.c, amdgpu_device.c, kfd_device_queue_manager.c, "
@@ -17,7 +18,7 @@ SOURCE = (
 )
 _PREEMPT = ("preempt_timeout",)
 _MES = ("mes_timeout", "mes_stuck")
-_RING = ("ring_timeout", "ring_soft", "block_hung", "kiq_timeout")
+_RING = ("ring_timeout", "ring_soft", "block_hung", "kiq_timeout", "ring_test")
 _HUNG = (*_PREEMPT, *_MES, *_RING, "mes_queue", "evict_failed")
 _BEGIN = ("reset_begin", "reset_kind")
 _FAILED = ("reset_failed", "reset_end", "recovery_disabled", "wedged")
@@ -65,7 +66,7 @@ def hang_finding(device: Device, *, because: str | None) -> Finding | None:
         id="queue_hang",
         severity=severity,
         says=_says(device, outcome, because),
-        action=_action(outcome, because),
+        action=action(outcome, because),
         entity=device.entity,
         line=first.first,
         cause="queue_hang_reset" if because is None else None,
@@ -117,9 +118,12 @@ def _what(device: Device, *, explained: bool) -> str:
             "to stop (queue preemption time-out) and it did not"
         )
     elif ring is not None:
-        says = (
-            f"Ring {ring} ({_ring_is(ring)}) of {device.name} hung: its job did not finish in time"
+        how = (
+            "hung: its job did not finish in time"
+            if device.any(("ring_timeout", "ring_soft", "ring_reset", "ring_reset_failed"))
+            else "does not work: it did not answer the driver's test"
         )
+        says = f"Ring {ring} ({_ring_is(ring)}) of {device.name} {how}"
     elif device.any(_HUNG) is not None:
         says = f"A queue of {device.name} hung"
     elif explained:
@@ -145,6 +149,12 @@ def _says(device: Device, outcome: str, because: str | None) -> str:
         "ring": "The driver reset that ring alone, with success; other queues went on.",
         "soft": "The driver got it going again without a reset (soft recovery).",
     }[outcome]
+    if outcome == "failed" and "recovery_disabled" in device.seen and not _tried(device):
+        end = (
+            "The driver did not reset the GPU: recovery is disabled (module parameter "
+            "amdgpu.gpu_recovery=0). The GPU is unusable until it is reset by hand or the node is "
+            "restarted."
+        )
     says = f"{_what(device, explained=because is not None)}. {end}"
     if because is not None:
         says += f" It follows from {because} on the same GPU."
@@ -159,35 +169,6 @@ def _says(device: Device, outcome: str, because: str | None) -> str:
     if count > 1:
         says += f" {count} resets stand in this text."
     return says
-
-
-def _action(outcome: str, because: str | None) -> str:
-    if outcome == "failed":
-        return (
-            "Drain the node and reboot it; where the GPU does not come back, switch the power off "
-            "and on (full power cycle). If reset keeps failing, open a case with the vendor, with "
-            "the kernel log from the first hang on."
-        )
-    again = (
-        " If it recurs, look for a program whose kernel never yields or reads what is not mapped "
-        "(run it alone, then under rocgdb), and update driver and firmware together; if it "
-        "follows the GPU and not the program, have the hardware checked."
-    )
-    if because is not None:
-        return f"Deal with {because} first. Then restart the jobs that ran here."
-    if outcome in ("ring", "soft"):
-        return "Restart the job that was cut off, if it did not go on." + again
-    if outcome == "none":
-        return (
-            "Stop the jobs on this GPU and reset it (amd-smi reset --gpureset --gpu N); if that "
-            "fails, reboot the node." + again
-        )
-    if outcome == "begun":
-        return (
-            "Look for the end of the reset (dmesg | grep -i 'GPU reset'): if it failed, reboot "
-            "the node; if it succeeded, restart the jobs." + again
-        )
-    return "Restart the jobs that ran on this GPU (from their last checkpoint)." + again
 
 
 def _data(device: Device, outcome: str) -> dict[str, Any]:
@@ -214,8 +195,13 @@ def _data(device: Device, outcome: str) -> dict[str, Any]:
     return data
 
 
+def _tried(device: Device) -> bool:
+    """Whether a reset was tried, and failed."""
+    return device.any(("reset_failed", "reset_end")) is not None
+
+
 def _ring(device: Device) -> str | None:
-    for event in ("ring_timeout", "ring_soft", "ring_reset", "ring_reset_failed"):
+    for event in ("ring_timeout", "ring_soft", "ring_reset", "ring_reset_failed", "ring_test"):
         if event in device.seen:
             return device.seen[event].value("ring")
     return None

@@ -9,6 +9,7 @@ Linux drivers/gpu/drm/amd (6.1 to 7.1) and logs in public issue threads.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from engine.readers.logline import LogLine
@@ -25,8 +26,23 @@ _TAG = re.compile(
     r"|\{(?P<event>\d{1,18})\})[ \t]{0,8}"
 )
 _TAGS = 6
-# Messages that old kernels print without any name before them.
-_BARE = ("qcm fence wait loop timeout", "The cp might be in an unrecoverable state")
+# Messages that only this driver has: old kernels print some without a name, and people cut or
+# quote them.
+_BARE = re.compile(
+    r"qcm fence wait loop timeout|The cp might be in an unrecoverable state"
+    r"|GPU reset begin!|GPU reset ?(?:\(\d{1,9}\) ?)?(?:succeeded|failed)"
+    r"|(?:MODE[0-3]|BACO) reset|VRAM is lost due to GPU reset"
+    r"|ring [\w.:-]{1,40} timeout, (?:signaled|but soft)"
+    r"|MES (?:failed to respon|might be in unrecoverable)|Failed to evict process queues"
+    r"|Runlist is getting oversubscribed|No more SDMA queue|psp gfx command "
+    r"|SMU: (?:I'm not done with|No response)|[Uu]ncorrectable hardware error ?\(ERREVENT"
+    r"|\d{1,9} (?:new )?(?:un)?correctable hardware errors? detected in"
+    r"|[Pp]oison is consumed by client|Saved bad pages \d"
+    r"|\[(?:gfx|mm)hub\d?\] (?:(?:no-)?retry )?page fault \(src_id|WARN: GPU is throttled"
+)
+_QUOTES = " \t\"'`,;:)]"
+# Such a line tells what to look for, and not what was found.
+_ADVICE = re.compile(r"\b(?:if|when|whenever|grep|like|such as)\b")
 _MESSAGE = 1_024
 
 
@@ -58,14 +74,21 @@ def message_of(record: LogLine) -> Message | None:
     else:
         pci = None
         driver = _DRIVER.search(text)
-        if driver is not None:
-            at = driver.end()
-        else:
-            at = min((i for bare in _BARE if (i := text.find(bare)) >= 0), default=-1)
-            if at < 0:
-                return None
+        if driver is None:
+            return None
+        at = driver.end()
     rest, event = _untagged(text[at : at + _MESSAGE])
     return Message(record.number, record.host, pci, event, rest)
+
+
+def bare_messages(record: LogLine) -> Iterator[Message]:
+    """Yield the driver's messages in a line without its name: cut out, or quoted in a sentence."""
+    text = record.text[:_MESSAGE]
+    starts = [found.start() for found in _BARE.finditer(text)]
+    if not starts or _ADVICE.search(text[: starts[0]]):
+        return
+    for start, end in zip(starts, [*starts[1:], len(text)], strict=True):
+        yield Message(record.number, record.host, None, None, text[start:end].rstrip(_QUOTES))
 
 
 def _untagged(text: str) -> tuple[str, int | None]:

@@ -13,7 +13,7 @@ from engine.readers.amdgpu.fault import Fault, fault_detail, fault_head
 from engine.readers.amdgpu.fault_words import fault_finding
 from engine.readers.amdgpu.forms import forms_of
 from engine.readers.amdgpu.hang import HANG_EVENTS, hang_finding
-from engine.readers.amdgpu.line import Message, message_of
+from engine.readers.amdgpu.line import Message, bare_messages, message_of
 from engine.readers.amdgpu.ras import RasCount, RasLine, ras_line
 from engine.readers.amdgpu.ras_words import garbage_findings, ras_findings, serious_ras
 from engine.readers.amdgpu.trouble import trouble_findings
@@ -35,6 +35,23 @@ class AmdgpuReader:
         b"VRAM is lost",
         b"qcm fence wait",
         b"cp might be in an unrecoverable",
+        b"GPU reset ",
+        b"GPU reset(",
+        b" timeout, signaled",
+        b" timeout, but soft",
+        b"MES failed to respon",
+        b"MES might be in",
+        b"Failed to evict process queues",
+        b"Runlist is getting",
+        b"No more SDMA queue",
+        b"SMU: I'm not done",
+        b"SMU: No response",
+        b"hardware error(ERREVENT",
+        b"hardware errors detected in",
+        b"oison is consumed by",
+        b"Saved bad pages ",
+        b"page fault (src_id",
+        b"WARN: GPU is throttled",
     )
 
     def __init__(self, context: Context) -> None:
@@ -53,9 +70,10 @@ class AmdgpuReader:
         taken = False
         for record in lines:
             message = message_of(record)
-            if message is not None:
+            messages = bare_messages(record) if message is None else (message,)
+            for one in messages:
                 self._lines += 1
-                self._take(message)
+                self._take(one)
                 taken = True
         return taken
 

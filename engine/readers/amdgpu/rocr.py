@@ -30,7 +30,11 @@ _CALL = "hsa api call failure"
 # In one line with the place of the call, or alone in the next.
 _RETURNED = re.compile(rf"(?:{_CALL}\b.{{0,200}}|^\s{{0,8}})Call returned (?P<number>\d{{1,6}})\b")
 _NO_BINARY = re.compile(r"hipErrorNoBinaryForGpu|HIP error: invalid device function")
-_NOT_LOADED = re.compile(r"ROCk module is NOT loaded")
+# rocminfo; amd-smi and rocm-smi.
+_NOT_LOADED = re.compile(
+    r"(?P<tool>ROCk module is NOT loaded)|[Dd]river not initialized \(amdgpu not found in modules\)"
+    r"|Unable to detect any GPU devices, check amdgpu version"
+)
 _KFD = re.compile(
     r"Unable to open /dev/kfd read-write: (?P<error>[\w ]{1,40})|"
     r"Failed to (?:open|get user name to check for).{0,40}/dev/kfd"
@@ -58,6 +62,8 @@ class RocrReader:
         b"hipErrorNoBinaryForGpu",
         b"HIP error: invalid device function",
         b"ROCk module is NOT loaded",
+        b"amdgpu not found in modules",
+        b"Unable to detect any GPU devices",
         b"open /dev/kfd",
     )
     LIMIT = 1_024
@@ -119,8 +125,8 @@ def _parse(text: str) -> tuple[str, str, dict[str, Any]] | None:
         return "status", status["status"], {"status": status["status"]}
     if _NO_BINARY.search(text):
         return "binary", "", {}
-    if _NOT_LOADED.search(text):
-        return "module", "", {}
+    if loaded := _NOT_LOADED.search(text):
+        return "module", "" if loaded["tool"] else "smi", {}
     if kfd := _KFD.search(text):
         return "device", "", {"error": short(kfd["error"])} if kfd["error"] else {}
     return None

@@ -112,6 +112,10 @@ _MODULE = (
     "The kernel driver is not loaded (rocminfo: ROCk module is NOT loaded), so no AMD GPU can be "
     "used on this machine."
 )
+_MODULE_SMI = (
+    "amd-smi or rocm-smi found no driver: the module amdgpu is not loaded, or it is built into the "
+    "kernel, or this is WSL, where the tools cannot see it. Whether a GPU works is not shown."
+)
 _BINARY = (
     "A HIP program holds no code for the architecture of this GPU (hipErrorNoBinaryForGpu or "
     "invalid device function)."
@@ -126,7 +130,7 @@ def words(what: str, place: str, values: Mapping[str, Any]) -> Words:
 
     Args:
         what: fault, ecc, hang, start, status, binary, module or device.
-        place: the number of the GPU node, the status, or the value returned.
+        place: the number of the GPU node, the status, the value returned, or the tool (smi).
         values: what the message says.
     """
     if what == "fault":
@@ -150,7 +154,8 @@ def words(what: str, place: str, values: Mapping[str, Any]) -> Words:
     if what == "binary":
         return _BINARY, _ACTIONS["isa"], "launch_misconfigured", Severity.HIGH
     if what == "module":
-        return _MODULE, _ACTIONS["module"], "host_misconfigured", Severity.HIGH
+        says = _MODULE_SMI if place == "smi" else _MODULE
+        return says, _ACTIONS["module"], "host_misconfigured", Severity.HIGH
     says = _start(place, values) if what == "start" else _device(values)
     return says, _ACTIONS["device"], "host_misconfigured", Severity.HIGH
 

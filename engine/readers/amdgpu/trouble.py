@@ -133,7 +133,7 @@ def _xgmi(device: Device) -> Finding | None:
 def _oversubscribed(device: Device) -> Finding | None:
     seen = device.seen.get("oversubscribed")
     if seen is None:
-        return None
+        return _no_queue(device)
     why = (seen.value("why") or "").strip(" .")
     reason = f" ({why})" if why else ""
     return finding(
@@ -150,4 +150,27 @@ def _oversubscribed(device: Device) -> Finding | None:
         seen.first,
         {"reason": why} if why else {},
         "AMD Instinct documentation, GPU oversubscription",
+    )
+
+
+def _no_queue(device: Device) -> Finding | None:
+    """A queue was refused, though the driver's warning of too many is not in the text."""
+    seen = device.any(("no_sdma_queue", "no_queue"))
+    if seen is None:
+        return None
+    what = "copy-engine (SDMA) queue" if "no_sdma_queue" in device.seen else "queue"
+    return finding(
+        device,
+        "no_queue",
+        Severity.MEDIUM,
+        f"The driver had no free {what} left on {device.name} and refused one: more programs or "
+        "queues share it than the hardware has. Nothing is broken; the program may fail to start, "
+        "or copy with kernels, which is slower.",
+        "See who is on it: amd-smi process (or rocm-smi --showpids), and stop what is left over. "
+        "Let one process use a GPU, or lower the queues of each: GPU_MAX_HW_QUEUES=2; "
+        "HSA_ENABLE_SDMA=0 copies without these queues.",
+        "gpu_contention",
+        seen.first,
+        {"count": seen.count},
+        "Linux drivers/gpu/drm/amd/amdkfd/kfd_device_queue_manager.c",
     )

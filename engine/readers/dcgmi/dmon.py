@@ -20,8 +20,10 @@ from engine.readers.dcgmi.dmon_findings import (
     judged,
     mask_findings,
     profiling_blank,
+    silent_finding,
     summary,
 )
+from engine.readers.dcgmi.dmon_outliers import outlier_findings
 from engine.readers.listing import Kept, Listing, result_of
 from engine.readers.readings import absorb
 
@@ -79,10 +81,9 @@ class DmonReader(Listing[Course]):
         """Put the readings to the rules, and say what they lack."""
         catalogue = self.context.catalogue
         findings = list(mask_findings(records, catalogue))
-        blank = profiling_blank(records)
-        if blank is not None:
-            findings.append(blank)
+        findings += [f for f in (profiling_blank(records), silent_finding(records)) if f]
         findings += impossible_findings(records, catalogue)
+        findings += outlier_findings(records)
         findings.append(summary(records, catalogue))
         result = result_of(["dcgmi_dmon"], findings)
         absorb(result, judged(records, self.context))

@@ -128,6 +128,29 @@ def profiling_blank(records: Sequence[Course]) -> Finding | None:
     )
 
 
+def silent_finding(records: Sequence[Course]) -> Finding | None:
+    """GPUs without any value, while others have values."""
+    gpus = [one for one in records if one.kind == "GPU"]
+    silent = [one for one in gpus if one.blank and not one.newest and not one.odd]
+    if not silent or len(silent) == len(gpus):
+        return None
+    names = listed((f"GPU {one.id}" for one in silent), 8)
+    return finding(
+        "dcgmi_dmon",
+        "gpu_blank",
+        Severity.MEDIUM,
+        f"{names}: every field is N/A in all rows, while other GPUs have values. Nothing can be "
+        "said about it: it may be lost, not supported, or held by MIG or another profiler.",
+        "nvidia-smi and dcgmi discovery -l show whether the GPU still answers; dmesg | grep -i xid "
+        "shows whether it was lost. If it answers, restart nvidia-dcgm.",
+        line=silent[0].line,
+        cause="metrics_missing",
+        data={"gpus_blank": [one.id for one in silent][:64]},
+        entity=silent[0].entity if len(silent) == 1 else None,
+        sources=(_SOURCE,),
+    )
+
+
 def impossible_findings(records: Sequence[Course], catalogue: Catalogue) -> Iterator[Finding]:
     """Shares of time over the whole: such samples are damaged, and were left out."""
     entries = catalogue.entries.get("dcgm_fields", {})

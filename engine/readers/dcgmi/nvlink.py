@@ -20,6 +20,10 @@ _CELLS: Final = re.compile(r"^\s{0,8}\|(?P<left>[^|]{1,48})\|(?P<right>.{0,256}?
 _RULE: Final = re.compile(r"^\s{0,8}[+|][-=+]{3,}")
 _TITLE: Final = re.compile(r"^[\s|]{0,12}(?:NvLink Link Status|NVLINK Error Counts)\b")
 _WIDE: Final = re.compile(r"^\s{0,8}\|\s{0,8}(?P<text>[^|]{1,100}?)\s*\|?\s*$")
+# Titles of dcgmi's other tables.
+_OTHER: Final = re.compile(
+    r"^Successfully |^[|+][- ]{0,8}(?:Execution Stats|Health Monitor|Policy|Statistics|Summary)"
+)
 MAX_GPUS: Final = 1_024
 
 
@@ -65,6 +69,9 @@ class NvlinkReader(Listing[Links]):
         if not self.inside:
             return False
         stripped = text.strip()
+        if _OTHER.search(text):
+            self.inside = False
+            return False
         if _RULE.match(text) or stripped in ("GPUs:", "NvSwitches:") or not stripped:
             return True
         if stripped.startswith(("Key: Up=U", "Link Entities:", "No GPUs", "No NvSwitches")):

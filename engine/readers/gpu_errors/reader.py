@@ -29,6 +29,8 @@ _OTHER = re.compile(
     r"(?:CUDA|HIP)(?: runtime| driver)? [Ee]rror(?: \(?[^():]{1,120}\)?| in [^:]{1,200})?: "
     r"(?!(?:no error|success|0)\b)([A-Za-z][^\n]{3,200})"
 )
+# Where AMD's runtime speaks.
+_HIP = re.compile(r"\bHIP\b|\bhip(?=[A-Z])|HIPBLAS_|ROCm-capable|AMD_SERIALIZE")
 # PyTorch's hint behind an error that the line before has told.
 _HINT = re.compile(r"Search for `(?:cuda|hip)Error|Compile with `TORCH_USE_(?:CUDA|HIP)_DSA`")
 # What NCCL and its watchdog print is for their reader, with what they were doing.
@@ -91,6 +93,7 @@ class GpuErrorReader:
         self._memory: dict[tuple[int | None, float | None], tuple[OutOfMemory, Seen]] = {}
         self._errors: dict[str, tuple[Mapping[str, Any], Seen]] = {}
         self._others: dict[str, Seen] = {}
+        self._hip: set[str] = set()
 
     def feed(self, number: int, text: str) -> bool:
         """Take one line."""
@@ -110,6 +113,8 @@ class GpuErrorReader:
         if entry is not None:
             _, seen = self._errors.setdefault(entry["id"], (entry, Seen(number)))
             seen.note(text)
+            if seen.count == 1 and _HIP.search(text):
+                self._hip.add(entry["id"])
             return True
         other = _OTHER.search(text)
         if other is None:
@@ -125,7 +130,7 @@ class GpuErrorReader:
         for memory, seen in self._memory.values():
             found.append((seen.line, memory_finding(memory, seen)))
         for entry, seen in self._errors.values():
-            found.append((seen.line, _known(entry, seen)))
+            found.append((seen.line, _known(entry, seen, hip=entry["id"] in self._hip)))
         for words, seen in self._others.items():
             found.append((seen.line, _other(words, seen)))
         if not found:
@@ -152,24 +157,34 @@ def _any_of(words: Mapping[str, object], edge: str = "") -> re.Pattern[str]:
     return re.compile(f"{edge}(?:{'|'.join(map(re.escape, longest_first))}){edge}")
 
 
-def _known(entry: Mapping[str, Any], seen: Seen) -> Finding:
+def _known(entry: Mapping[str, Any], seen: Seen, *, hip: bool) -> Finding:
     code = entry.get("number")
-    named = f" (CUDA error {code})" if code is not None else ""
-    words = entry["messages"][0] if code is not None else entry["names"][0]
+    named = f" ({'HIP' if hip else 'CUDA'} error {code})" if code is not None else ""
+    name = next((n for n in entry["names"] if n.startswith("hip")), None) if hip else None
+    words = _words(entry, hip=hip) if code is not None else entry["names"][0]
+    amd = hip and "amd_action" in entry
+    meaning, action = (entry[f"amd_{k}" if amd else k] for k in ("meaning", "action"))
     return Finding(
         kind="gpu_error",
         id=entry["id"],
         severity=Severity(entry["severity"]),
-        says=f"{seen.who} met {entry['title']}{named}: “{words}”{seen.times}. {entry['meaning']}",
-        action=entry["action"],
+        says=f"{seen.who} met {entry['title']}{named}: “{words}”{seen.times}. {meaning}",
+        action=action,
         entity=None,
         line=seen.line,
         cause=entry.get("taxonomy"),
-        data={"error": entry["names"][0]}
+        data={"error": name or entry["names"][0]}
         | ({"code": code} if code is not None else {})
         | seen.data,
         sources=tuple(entry["source"]),
     )
+
+
+def _words(entry: Mapping[str, Any], *, hip: bool) -> str:
+    """What the runtime says: of AMD where it speaks, else the first."""
+    messages: list[str] = entry["messages"]
+    amd = (m for m in messages if "hip" in m or "rocm" in m)
+    return next(amd, messages[0]) if hip else messages[0]
 
 
 def _other(words: str, seen: Seen) -> Finding:

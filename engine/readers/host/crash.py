@@ -1,4 +1,4 @@
-"""Kernels that crash: panics, oopses, and which driver's code they were in.
+"""Crashes: of the kernel, and in which driver's code; of a process, and in which library.
 
 Lines: Linux kernel/panic.c, arch/x86/mm/fault.c, arch/x86/kernel/traps.c and dumpstack.c, and
 arch/arm64/mm/fault.c.
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from engine.model import Finding, Severity
-from engine.readers.host.part import Rule, Tally
+from engine.readers.host.part import Rule, RulePart, Tally
 from engine.readers.host.stalls import StallPart
 
 _NVIDIA = "the NVIDIA driver"
@@ -65,3 +65,42 @@ class CrashPart(StallPart):
         cause = "driver_or_firmware_xid" if what == _NVIDIA else None
         extra = f"The stack leads into {what} ({frame})."
         return self.said(tally, cause=cause, extra=extra, data={"stack_in": what})
+
+
+# Libraries whose crashes touch GPU work; those of NCCL and RCCL have a reader of their own.
+_GPU_LIBRARY = re.compile(
+    r"lib(?:cu|nv|torch|c10|tensorrt|triton|xla|hip|hsa|roc|amdhip|mlx5|ib|ucp|uct|nixl|gdr)"
+)
+
+
+class ProcessCrashPart(RulePart):
+    """Reads the kernel's lines about processes that crashed in user space."""
+
+    kind: ClassVar[str] = "process_crash"
+    marks: ClassVar[tuple[str, ...]] = (": segfault at ", "] general protection fault ip:")
+    rules: ClassVar[Sequence[Rule]] = (
+        Rule(
+            "segfault",
+            re.compile(
+                r"(?P<process>[\w.:/+-]{1,32})\[(?P<pid>\d{1,10})\]:? "
+                r"(?:segfault at |general protection fault ip:)(?!.{0,200} in lib(?:nccl|rccl))"
+                r"(?:[^\[\]]{0,120}? in (?P<library>[\w.+-]{1,60})\[)?"
+            ),
+            Severity.MEDIUM,
+            "The process {process} (pid {pid}){on} crashed in user space (segmentation fault): it "
+            "touched memory that is not its own. This is not an Xid and says nothing against a "
+            "GPU.",
+            "Look for the program's own last words and for an Xid at the same time; a core dump "
+            "(coredumpctl gdb {pid}, then bt) names the function. Host memory with errors (EDAC, "
+            "MCE lines) is the reason only if different programs crash.",
+            apart=("process", "library"),
+            source="Linux arch/x86/mm/fault.c, arch/x86/kernel/traps.c",
+        ),
+    )
+
+    def finding(self, tally: Tally) -> Finding | None:
+        """Name the library; a crash that has nothing to do with GPU work says nothing here."""
+        library = tally.values.get("library", "")
+        if not _GPU_LIBRARY.match(library):
+            return None
+        return self.said(tally, extra=f"It was in {library}.")

@@ -53,6 +53,17 @@ DAEMON_RULES: tuple[Rule, ...] = (
         source=_FM,
     ),
     Rule(
+        "fabric_manager_topology",
+        re.compile(r"detected number of NVSwitches don't match with any supported system topology"),
+        Severity.HIGH,
+        "Fabric Manager{on} ended: the number of NVSwitches that it finds fits no known system, so "
+        "one is missing or does not answer. Without Fabric Manager CUDA fails with error 802.",
+        "lspci -d 10de: must list every switch; look for SXid and PCIe errors, then power-cycle "
+        "the machine. If a switch stays away, it is a case for the vendor.",
+        "nvswitch_fault",
+        source=_FM,
+    ),
+    Rule(
         "fabric_manager_failed",
         re.compile(
             r"nvidia-fabricmanager\.service: (?P<what>Failed with result|Control process "
@@ -64,6 +75,21 @@ DAEMON_RULES: tuple[Rule, ...] = (
         "journalctl -u nvidia-fabricmanager -b; the lines before say why.",
         "nvswitch_fault",
         source=_FM,
+    ),
+    Rule(
+        "nvlink_detect_failed",
+        re.compile(
+            r"NVRM: (?:GPU\d{1,3} )?(?P<function>knvlink(?:UpdatePostRxDetectLinkMask|"
+            r"DiscoverPostRxDetLinks)_\w{2,20}): .{0,60}?(?P<what>failed|Failed)"
+        ),
+        Severity.MEDIUM,
+        "The driver{on} could not tell which NVLinks have a partner ({function}): links may be "
+        "missing on that GPU or its peer.",
+        "nvidia-smi nvlink --status and nvidia-smi -q | grep -A 3 Fabric: if links are inactive, "
+        "reset the GPUs together and restart Fabric Manager.",
+        "nvlink_down",
+        apart=("function",),
+        source="NVIDIA open-gpu-kernel-modules, gpu/nvlink/arch/hopper/kernel_nvlink_gh100.c",
     ),
     Rule(
         "persistenced_failed",

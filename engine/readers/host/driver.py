@@ -39,6 +39,7 @@ class DriverPart(RulePart):
         "multicast team",
         "nouveau ",
         "NVSwitch driver failed",
+        "number of NVSwitches",
         "nvidia: ",
         "probe with driver nvidia",
         "nvidia-uvm",

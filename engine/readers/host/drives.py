@@ -22,6 +22,8 @@ DRIVE_MARKS: tuple[str, ...] = (
     "hutting down filesystem",
     "lost async page write",
     "Disk failure on ",
+    "I/O error while writing superblock",
+    " path - failing I/O",
 )
 
 DRIVE_RULES: tuple[Rule, ...] = (
@@ -100,7 +102,7 @@ DRIVE_RULES: tuple[Rule, ...] = (
     Rule(
         "raid_failure",
         re.compile(
-            r"md/(?P<level>raid\w{1,3}):(?P<array>md[\w]{1,12}): Disk failure on "
+            r"md/(?P<level>raid\d{1,2}):?(?P<array>md[\w]{1,12}): Disk failure on "
             r"(?P<drive>[\w-]{2,32})"
         ),
         Severity.HIGH,
@@ -109,6 +111,27 @@ DRIVE_RULES: tuple[Rule, ...] = (
         "slower and has no spare.",
         apart=("array", "drive"),
         source="Linux drivers/md",
+    ),
+    Rule(
+        "superblock_error",
+        re.compile(
+            r"EXT4-fs \((?P<drive>[\w./-]{2,48})\): I/O error while (?P<what>writing superblock)"
+        ),
+        Severity.HIGH,
+        "The file system on {drive}{of} can no longer be written (I/O error while {what}).",
+        "Look for the drive's errors above; move work off it and check the drive.",
+        apart=("drive",),
+        source="Linux fs/ext4/super.c",
+    ),
+    Rule(
+        "nvme_no_path",
+        re.compile(r"block (?P<drive>nvme\w{1,12}): no (?:available|usable) path - failing I/O"),
+        Severity.HIGH,
+        "The NVMe drive {drive}{of} is reached by no path any more: its requests fail.",
+        "nvme list-subsys; look for PCIe errors or a lost fabric connection beside it.",
+        "storage_slow",
+        apart=("drive",),
+        source=_NVME,
     ),
     Rule("ext4_error", re.compile(r"EXT4-fs error \(device ")),
 )

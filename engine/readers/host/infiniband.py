@@ -16,8 +16,10 @@ from engine.readers.logline import LogLine
 
 _CORE = "Linux drivers/net/ethernet/mellanox/mlx5/core"
 _MLX5 = (
-    rf"mlx5_core (?P<pci>{ADDRESS})(?: \w{{2,32}})?: "
-    r"(?:[\w]{2,48}:\d{1,6}:\(pid \d{1,10}\): )?"
+    rf"(?:mlx5_core (?P<pci>{ADDRESS})(?: \w{{2,32}})?: "
+    r"(?:\w{2,48}:\d{1,6}:\(pid \d{1,10}\): )?"
+    # Copies of a line often lack the device.
+    r"|mlx5_core: |mlx5_\w{2,40}:(?:\d{1,6}:\(pid \d{1,10}\):)? )"
 )
 _RESET = (
     "Note the firmware version (ethtool -i, or fw_ver in the lines), take a dump (mstdump or "
@@ -133,6 +135,21 @@ class InfinibandPart(RulePart):
             "Reseat or replace the cable or transceiver: mlxlink -d DEVICE -m.",
             "ib_link_degraded",
             apart=("pci", "module"),
+            source=_CORE,
+        ),
+        Rule(
+            "register_refused",
+            re.compile(
+                _MLX5
+                + r"ACCESS_REG\((?P<opcode>0x[0-9a-f]{1,4})\) op_mod\(0x[0-9a-f]{1,4}\) failed"
+                r"(?:, status (?P<status>[\w ]{3,40})\()?"
+            ),
+            Severity.LOW,
+            "The firmware of {device}{of} refused to let a register be read ({opcode} {status}). "
+            "As a rule a monitoring tool asked for what this port or firmware does not have: "
+            "traffic is not touched.",
+            "Nothing while links and traffic are sound; otherwise update driver and firmware.",
+            apart=("pci",),
             source=_CORE,
         ),
         Rule("cable_event", re.compile(_MLX5 + r"Port module event: module \d{1,3}, Cable \w+")),

@@ -28,8 +28,8 @@ _KILLED = re.compile(
     r"(?P<scope>Out of memory|Memory cgroup out of memory|Out of memory "
     r"\(oom_kill_allocating_task\)"
     r"|Memory cgroup out of memory \(oom_kill_allocating_task\))(?: in UB \d+)?: "
-    r"Kill(?:ed)? process (?P<pid>\d{1,10}),? \(?(?P<name>[^)\n]{0,32}?)\)?"
-    r"(?: score (?P<score>\d{1,5})|,? (?:UID:? ?\d{1,10},? ?)?total-vm:(?P<vm>\d{1,15})kB)"
+    r"Kill(?:ed)? process (?P<pid>\d{1,10}),?(?: UID \d{1,10},)? \(?(?P<name>[^)\n]{0,32}?)\)?"
+    r"(?: score (?P<score>\d{1,5})|,? (?:UID:? ?\d{1,10},? ?)?total-vm:(?P<vm>\d{1,15})kB|[.,]?$)"
 )
 _RSS = re.compile(r"anon-rss:(\d{1,15})kB(?:, file-rss:(\d{1,15})kB)?(?:, shmem-rss:(\d{1,15})kB)?")
 _LIMIT = re.compile(r"memory: usage (?P<usage>\d{1,15})kB, limit (?P<limit>\d{1,15})kB")
@@ -205,9 +205,9 @@ class OomPart:
         if kill.scope == "cgroup":
             limit = f" of {data['limit_mib']} MiB" if data["limit_mib"] else ""
             text = (
-                f"Out of memory: the kernel's OOM killer killed {names}{pids}{size}{on}, since its "
-                f"cgroup{whose} (job, container or pod) reached its memory limit{limit}. It is host "
-                "memory, not the GPU's; the machine as a whole need not be short of it."
+                f"Out of memory: the kernel's OOM killer killed {names}{pids}{size}{on}, since "
+                f"its cgroup{whose} (job, container or pod) reached its memory limit{limit}. It is "
+                "host memory, not the GPU's; the machine as a whole need not be short of it."
             )
         elif kill.scope == "numa":
             text = (
@@ -220,8 +220,8 @@ class OomPart:
             text = f"The kernel is out of memory{on} and found nothing to kill: the machine stands."
         else:
             text = (
-                f"Out of memory: the kernel's OOM killer killed {names}{pids}{size}{on} because the "
-                "whole machine ran out of host memory (system RAM, not the GPU's)."
+                f"Out of memory: the kernel's OOM killer killed {names}{pids}{size}{on} because "
+                "the whole machine ran out of host memory (system RAM, not the GPU's)."
             )
         if kill.count > 1:
             text += f" {kill.count} kills."

@@ -35,6 +35,7 @@ class StoragePart(RulePart):
         "nfs: server ",
         "nfs4: server ",
         "NFS: server ",
+        "nfs4_reclaim_open_state: ",
         "LustreError: ",
         "Lustre: ",
         "LNetError: ",
@@ -60,6 +61,16 @@ class StoragePart(RulePart):
             "storage_slow",
             apart=("server",),
             source="Linux net/sunrpc/clnt.c",
+        ),
+        Rule(
+            "nfs_lock_lost",
+            re.compile(r"nfs4_reclaim_open_state: (?:unhandled error|Lock reclaim failed)"),
+            Severity.HIGH,
+            "An NFS client{on} lost file locks when its server came back: what held them may read "
+            "or write with an error, or lose data.",
+            _SERVER_LOOK,
+            "storage_slow",
+            source="Linux fs/nfs/nfs4state.c",
         ),
         Rule("nfs_ok", re.compile(r"nfs4?: server (?P<server>[\w.:%-]{1,253}) OK", re.IGNORECASE)),
         Rule(

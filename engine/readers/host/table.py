@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from engine.readers.host.aer import AerPart
-from engine.readers.host.crash import CrashPart
+from engine.readers.host.crash import CrashPart, ProcessCrashPart
 from engine.readers.host.driver import DriverPart
 from engine.readers.host.hotplug import HotplugPart
 from engine.readers.host.infiniband import InfinibandPart
@@ -21,6 +21,7 @@ PARTS = (
     OomPart,
     StallPart,
     CrashPart,
+    ProcessCrashPart,
     MachinePart,
     LinkPart,
     InfinibandPart,

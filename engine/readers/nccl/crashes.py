@@ -15,7 +15,7 @@ from engine.readers.nccl.told import ORDER, Told
 
 _CRASH = re.compile(
     r"(?P<process>[\w.:+-]{1,32})\[(?P<pid>\d{1,10})\]:? (?:segfault at |general protection|trap )"
-    r".{0,200} in (?P<library>lib(?:nccl|rccl)[\w.+-]{0,40})\["
+    r".{0,200} in (?P<library>lib(?:nccl|rccl)[\w.+-]{0,40})(?:\[|\s|$)"
 )
 _MOST: Final = 256
 _SOURCE: Final = "Linux arch/x86/mm/fault.c, arch/x86/kernel/traps.c"

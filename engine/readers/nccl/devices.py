@@ -112,7 +112,7 @@ def summary(
         parts.append(f"interface {', '.join(interfaces[:4])}")
     data: dict[str, Any] = {
         "network": names[0] if len(names) == 1 else None,
-        "transport": f"NET/{names[0]}" if len(names) == 1 else None,
+        "transport": names[0] if len(names) == 1 else None,
         "ports": ports[:64] or None,
         "link_layers": layers or None,
         "interface": interfaces[0] if interfaces else None,

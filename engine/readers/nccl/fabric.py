@@ -153,6 +153,8 @@ class Fabric:
             yield self._starting(starting)
         elif self._domains and remarks.crash:
             yield self._suspect()
+        elif self._domains:
+            yield self._sound()
 
     def _sick(self, sick: dict[tuple[str | None, str], Domain]) -> Told:
         (_, bus), first = next(iter(sick.items()))
@@ -183,6 +185,18 @@ class Fabric:
             " Blackwell,"
             " nvlsm and nvidia-imex must run. NCCL_MNNVL_ENABLE=0 goes over the network.",
             first, hosts, "nvswitch_fault" if first.state else None, {},
+        )  # fmt: skip
+
+    def _sound(self) -> Told:
+        first = next(iter(self._domains.values()))
+        gpus = len(self._domains)
+        return self._told(
+            "mnnvl_ready", Severity.INFO,
+            f"{gpus} GPU{'s have' if gpus > 1 else ' has'} joined the NVLink fabric between nodes"
+            f" (MNNVL state {first.state}, {_STATES[_COMPLETED]}); the health mask {first.mask:#x}"
+            " names no trouble.",
+            "Nothing by itself.", first,
+            sorted({d.host for d in self._domains.values() if d.host}), None, {},
         )  # fmt: skip
 
     def _suspect(self) -> Told:

@@ -89,6 +89,8 @@ class Gdr:
             yield self._told(self._staged(staged, total, line, value, far), remarks)
         elif far and not total:
             yield self._told(self._too_far(far), remarks)
+        elif far and self._far is not None:
+            yield self._distant(far)
 
     def _distance(self, host: str | None, found: re.Match[str], number: int) -> None:
         key = (host, found["gpu"])
@@ -211,6 +213,31 @@ class Gdr:
             },
             "host": None,
         }
+
+    def _distant(self, far: list[str]) -> Told:
+        """Some pair of GPU and NIC is too far apart, while the channels use nearer ones."""
+        assert self._far is not None
+        return Told(
+            ORDER["note"],
+            self._line,
+            Finding(
+                kind="nccl",
+                id="gdr_some_far",
+                severity=Severity.INFO,
+                says=(
+                    f"GPU {', '.join(far[:8])} and some HCA are too far apart for GPUDirect RDMA"
+                    f" (distance {self._far[0]} > {self._far[1]}): normal for a NIC under another"
+                    " PCIe switch or socket. The network channels of this log use GPUDirect RDMA"
+                    " by nearer ones."
+                ),
+                action="Nothing by itself; nvidia-smi topo -m shows which NIC is near which GPU.",
+                entity=None,
+                line=self._line,
+                cause=None,
+                data={"distance": self._far[0], "limit": self._far[1]},
+                sources=_SOURCES,
+            ),
+        )
 
     def _told(self, said: Mapping[str, Any], remarks: Remarks) -> Told:
         host = said["host"]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from engine.catalogue.types import Catalogue
 from engine.model import Entity, Finding, Kind, Severity
@@ -20,6 +20,13 @@ from engine.readers.nccl.told import ORDER, Told
 # What is decoded is quoted in answers, so no longer than this; a message has 1 KiB at most.
 _LONGEST = 200
 _MESSAGE = 4_096
+# For what a line leaves out: in a sentence, and in a command.
+_UNNAMED: Final = {
+    "hca": "an RDMA device",
+    "peer": "a peer",
+    "error_text": "no reason is given",
+}
+_TO_FILL_IN: Final = {"hca": "HCA", "peer": "PEER", "rank": "RANK"}
 _FIELD = re.compile(r"\{(\w{1,40})\}")
 _NUMBERED = re.compile(r"(\w{1,40})_(\d)")
 _UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]+")
@@ -122,9 +129,20 @@ def number(text: str) -> int | None:
     return int(text) if text.isascii() and text.isdigit() and len(text) <= 18 else None
 
 
-def filled(template: str, values: Mapping[str, Any]) -> str:
-    """Put values into ``{name}`` fields; a field without a value is left as ``?``."""
-    return _FIELD.sub(lambda m: str(values.get(m[1], "?")), " ".join(template.split()))
+def filled(
+    template: str, values: Mapping[str, Any], unnamed: Mapping[str, str] | None = None
+) -> str:
+    """Put values into ``{name}`` fields.
+
+    Args:
+        template: the text.
+        values: by name.
+        unnamed: words for fields without a value; others are left as ``?``.
+    """
+    without = unnamed or {}
+    return _FIELD.sub(
+        lambda m: str(values.get(m[1], without.get(m[1], "?"))), " ".join(template.split())
+    )
 
 
 def _message(entry: Mapping[str, Any]) -> Message:
@@ -163,7 +181,7 @@ def _values(message: Message, text: str) -> dict[str, Any]:
 
 def _finding(seen: Seen) -> Finding:
     entry, places = seen.message.entry, seen.places
-    says = filled(str(entry["says"]), seen.values)
+    says = filled(str(entry["says"]), seen.values, _UNNAMED)
     where = places.words()
     if where:
         says += f" Printed {where}."
@@ -185,7 +203,7 @@ def _finding(seen: Seen) -> Finding:
         id=seen.message.id,
         severity=Severity(entry["severity"]),
         says=says,
-        action=filled(str(entry["action"]), seen.values),
+        action=filled(str(entry["action"]), seen.values, _TO_FILL_IN),
         entity=entity(places, seen.values.get("rank")),
         line=places.line,
         cause=entry.get("cause"),

@@ -175,7 +175,7 @@ class Network:
             says += " Between nodes that is several times slower than InfiniBand, RoCE or EFA."
         host = self._host(_SOCKET)
         data: dict[str, Any] = {
-            "transport": _SOCKET,
+            "transport": _SOCKET if channels else f"NET/{_SOCKET}",
             "interface": interfaces[0] if interfaces else None,
             "interfaces": interfaces[:16] or None,
             "channels": channels or None,

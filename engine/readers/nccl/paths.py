@@ -74,15 +74,19 @@ class Paths:
     @staticmethod
     def _shared(shared: int, total: int, line: int, remarks: Remarks) -> Told:
         every = shared == total
-        sure = every or remarks.nvls_expected
+        # GeForce drivers have no peer access, and such cards no NVLink: nothing is switched off.
+        sure = (every or remarks.nvls_expected) and not remarks.consumer
         count = "All" if every else f"{shared} of"
         says = (
             f"{count} {total} channels between GPUs of a node go through shared memory (SHM), not"
             " directly (P2P): every copy takes a detour through host memory."
         )
         says += (
-            " With NVLink that means that peer access is off (P2P disabled, IOMMU or ACS, separate"
-            " containers); between PCIe cards on two sockets it is normal."
+            " Between GeForce cards that is what the driver gives (no peer access): expected, not a"
+            " fault. The network is not used inside one node."
+            if remarks.consumer
+            else " With NVLink that means that peer access is off (P2P disabled, IOMMU or ACS,"
+            " separate containers); between PCIe cards on two sockets it is normal."
         )
         return Told(
             ORDER["setup"] if sure else ORDER["note"],
@@ -99,7 +103,7 @@ class Paths:
                 ),
                 entity=None,
                 line=line,
-                cause="p2p_disabled" if sure else None,
+                cause="topology_limit" if remarks.consumer else "p2p_disabled" if sure else None,
                 data={"transport": "SHM", "channels": total, "shm_channels": shared},
                 sources=_SOURCES,
             ),

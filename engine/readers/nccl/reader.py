@@ -9,6 +9,7 @@ from engine.readers.base import Context, Result
 from engine.readers.nccl import timeouts
 from engine.readers.nccl.completions import Completions
 from engine.readers.nccl.crashes import Crashes
+from engine.readers.nccl.elastic import Elastic
 from engine.readers.nccl.environment import Environment
 from engine.readers.nccl.fabric import Fabric
 from engine.readers.nccl.gdr import Gdr
@@ -18,11 +19,12 @@ from engine.readers.nccl.network import Network
 from engine.readers.nccl.paths import Paths, first_of, named
 from engine.readers.nccl.queue_pairs import QueuePairs
 from engine.readers.nccl.ranks import Ranks
+from engine.readers.nccl.ras import Ras
 from engine.readers.nccl.remarks import Remarks, remarks_of
 from engine.readers.nccl.results import Callers
 from engine.readers.nccl.skim import Skim
 from engine.readers.nccl.told import ORDER, Told, harmless, in_order
-from engine.readers.nccl.triggers import TRIGGERS
+from engine.readers.nccl.triggers import QUOTED, TRIGGERS
 from engine.readers.nccl.unknown import Unknown
 from engine.readers.nccl.versions import Versions
 from engine.readers.nccl.watchdog import Watchdog
@@ -32,7 +34,11 @@ _NO_DURATIONS: Final = (
     " from NCCL Inspector or another profiler plugin (NCCL_PROFILER_PLUGIN; then gpuwhy nccl"
     " stats), the Flight Recorder with TORCH_NCCL_ENABLE_TIMING=1, or nsys."
 )
+_ONLY_INFO: Final = (
+    "NCCL's lines here are of level INFO: informational, none of them reports an error."
+)
 _REPEATS: Final = "Last error:"
+_QUOTED: Final = tuple(word.decode() for word in QUOTED)
 
 
 class NcclReader:
@@ -61,9 +67,12 @@ class NcclReader:
         self._versions = Versions()
         self._callers = Callers()
         self._crashes = Crashes()
+        self._ras = Ras()
+        self._elastic = Elastic()
         self._unknown = Unknown()
         self._seen = False
         self._warned = False
+        self._after_last_error = False
 
     def skim(self, number: int, block: bytes) -> int:
         """Take the usual lines of a block of whole lines; return how many they are."""
@@ -75,32 +84,41 @@ class NcclReader:
 
     def feed(self, number: int, text: str) -> bool:
         """Take a line that may report an error; return whether it is known."""
-        after_last_error, self.open = self.open, False
+        after_last_error, self._after_last_error = self._after_last_error, False
+        known = self._take(number, text, after_last_error=after_last_error)
+        self.open = self._after_last_error or self._elastic.open or self._ras.open
+        return known
+
+    def _take(self, number: int, text: str, *, after_last_error: bool) -> bool:
         if text.lstrip().startswith("#"):
-            return False
+            # A remark, or the head of a communicator in a report of RAS.
+            return self._ras.head(number, text)
         line = parse(number, text)
         if line.level == "INFO":
             # It was taken, and counted, with its block.
             return False
-        known = self._printed(line) if line.level else self._framework(line)
+        # PyTorch repeats NCCL's warning, in the next line or in this one.
+        known = after_last_error and not line.level and self._warning(line)
+        known = known or (self._printed(line) if line.level else self._framework(line))
         _, repeats, warning = line.text.partition(_REPEATS)
         if repeats:
-            # PyTorch repeats NCCL's warning, in this line or in the next one.
-            self.open = not warning.strip()
+            self._after_last_error = not warning.strip()
             known = self._warning(NcclLine(number, warning, rank=line.rank)) or known
-        elif after_last_error and not known:
-            known = self._warning(line)
         self._seen |= known
         return known or bool(repeats)
 
     def finish(self) -> Result:
         """Say what all lines together show, root causes first."""
         told = list(self._tell())
+        # That an optional plugin is absent stands in every log: worth a word where it is all.
+        told = [t for t in told if t.finding.id != "plugin_absent"] or told
         findings = in_order(told)
         kinds = ["nccl"] if self._skim_seen() else []
         kinds += [f.kind for f in findings]
         notes = []
         if self._info_only(told):
+            if not findings:
+                notes.append(_ONLY_INFO)
             notes.append(_NO_DURATIONS)
         overflow = self._overflow()
         if overflow:
@@ -149,6 +167,9 @@ class NcclReader:
             self._torch.feed(line)
             or watched
             or self._crashes.feed(line.number, line.text)
+            or self._ras.feed(line.number, line.text)
+            or self._elastic.feed(line.number, line.text)
+            or (any(word in line.text for word in _QUOTED) and self._warning(line))
             or self._skim.bare(line.number, line.text)
         )
 
@@ -172,8 +193,10 @@ class NcclReader:
         nranks = max((c.nranks for c in self._ranks.communicators.values()), default=0)
         nranks = nranks or remarks.world_size
         yield from timeouts.tell(
-            self._watchdog, nranks, network=broken, memory=remarks.out_of_memory
+            self._watchdog, nranks, network=broken, memory=remarks.out_of_memory > 0
         )
+        yield from self._ras.tell(hang=hang)
+        yield from self._elastic.tell()
         yield from self._crashes.tell(self._versions.library)
         yield from self._unknown.tell()
         yield from self._callers.tell(explained=failed or self._unknown.seen)
@@ -182,7 +205,8 @@ class NcclReader:
         settings = self._environment.tell(len(self._ranks.hosts))
         yield from map(harmless, settings) if nodes is False else settings
         socket = first_of(skim, "NET/Socket")
-        yield from self._network.tell(network, socket, nodes=nodes)
+        between = self._network.tell(network, socket, nodes=nodes)
+        yield from map(harmless, between) if remarks.no_rdma else between
         staged = first_of(skim, "NET/", without="GDRDMA")
         level = self._environment.value("NCCL_NET_GDR_LEVEL")
         yield from self._gdr.tell(rdma, staged, remarks, level)
@@ -207,5 +231,6 @@ class NcclReader:
             + self._completions.overflow
             + self._queue_pairs.overflow
             + self._watchdog.overflow
+            + self._ras.overflow
             + self._unknown.overflow
         )

@@ -33,7 +33,9 @@ _MID_RUN = re.compile(
     r"|\bsuddenly\b|\bsporadic|\bintermittent",
     _I,
 )
-_AMD = re.compile(r"\bAMD\b|\bROCm\b|\bRCCL\b|amdkfd|amdgpu|\bMI[123]\d\d\w?\b|\bhip\b|librccl")
+_AMD = re.compile(
+    r"\bAMD\b|\bROCm\b|\bRCCL\b|amdkfd|amdgpu|\bMI[123]\d\d\w?\b|\bhip\b|librccl|\brocm|\bamd-smi\b"
+)
 _UNREGISTERED = re.compile(
     r"memory_peers[^\n]{0,120}"
     r"(?:no such file|does not exist|not exist|missing|cannot (?:open|access)|not found|absent)"
@@ -59,6 +61,18 @@ _NODES = re.compile(r"\b(\d{1,5}|two|three|four|eight|multi|several)[- ]?nodes?\
 _ONE_NODE = re.compile(r"\b(?:single|one|1)[- ]node\b|\bsame (?:node|host)\b", _I)
 _NVLS_GPU = re.compile(r"\b(?:[GHB][HB]?(?:100|200|300)|H20|H800|HGX|DGX)\b")
 _NO_NVLS_GPU = re.compile(r"\b(?:A100|A800|V100|PCIe|L40S?|RTX|A10G?|T4|H100 NVL|H100 PCIe)\b", _I)
+# The RTX 3090 has NVLink by a bridge.
+_CONSUMER = re.compile(
+    r"\b(?:RTX ?(?:20[678]0|30[5678]0|40[5-9]0|50[5-9]0)(?: ?(?:Ti|Super))?|GeForce)\b", _I
+)
+_NO_RDMA = re.compile(
+    r"\b(?:no|without|not have|lacks?) (?:any )?(?:InfiniBand|IB|RDMA|RoCE)(?:[ /]\w{1,12}){0,2}?"
+    r" (?:hardware|NICs?|cards?|adapters?|HCAs?|network|fabric)\b"
+    r"|\bonly (?:have )?(?:(?:dual |bonded |plain )?\d{1,3} ?G(?:bE|bps|bit|b/s|E)\b"
+    r"|(?:plain )?Ethernet\b)"
+    r"|\b(?:plain )?Ethernet only\b",
+    _I,
+)
 _WORLD = re.compile(
     r"world[_ -]?size\W{0,3}(?:is )?(\d{1,6})\b"
     r"|\b(?:of|with|has|on|total of) (\d{1,6}) (?:ranks|GPUs)\b"
@@ -84,6 +98,7 @@ _TELLS = re.compile(
     rb"(?i)memory_peers|peer_?mem|\bgid|fabric ?manager|\broce|seg(?:mentation )?fault|core dumped"
     rb"|\bhangs?\b|\bstuck\b|\brails?\b|\bnodes?\b|\b[GHB][HB]?[1-3]00|\bA100|\bROCm\b|\bAMD\b|\bMI[123]\d\d"
     rb"|\bACS\b|\bIOMMU\b|at (?:the )?start|mid-?run|(?:CUDA|HIP) out of memory"
+    rb"|\bRTX\b|GeForce|\bworld[_ -]?size\b"
 )
 # Longer input is a log, and nobody's remark.
 _SHORT: Final = 65_536
@@ -195,6 +210,16 @@ class Remarks:
     def nvls_expected(self) -> bool:
         """The GPUs are of a kind that has NVLink SHARP."""
         return self._any(_NVLS_GPU) is not None and self._any(_NO_NVLS_GPU) is None
+
+    @property
+    def no_rdma(self) -> bool:
+        """The machines have no RDMA network."""
+        return self._any(_NO_RDMA) is not None
+
+    @property
+    def consumer(self) -> bool:
+        """The GPUs are GeForce cards without peer access."""
+        return self._any(_CONSUMER) is not None
 
     @property
     def crash(self) -> bool:

@@ -25,6 +25,7 @@ _SETUP: Final = (
     rb"|(?:\[Rank \d{1,7}\] )?(?:nccl\w{1,40} )?comm 0x[0-9a-f]{1,16} rank \d{1,7} n[rR]anks "
     rb"|Init timings[^\n]{1,80} total \d{2}|[\w./-]{1,120}\.(?:cc|h|cu|cpp):\d{1,6} -> [1-8]"
     rb"|P2P is disabled|P2P not supported"
+    rb"|[A-Z]{2,10}/Plugin ?: (?:Could not find|No plugin|Plugin load|Failed to find)"
     rb"|Could not enable P2P|peer query failed|Could not find a path)[^\n]{0,1024}"
 )
 # The most frequent lines are turned away first.

@@ -36,16 +36,16 @@ _GROUPS: Final = 8
 _WAIT: Final = "A longer time-out does not cure a hang; raise it only for a step known to be slow."
 
 
-def tell(watchdog: Watchdog, nranks: int, *, network: bool, memory: int) -> Iterator[Told]:
+def tell(watchdog: Watchdog, nranks: int, *, network: bool, memory: bool) -> Iterator[Told]:
     """Yield one finding for each process group that timed out.
 
     Args:
         watchdog: what was printed.
         nranks: number of ranks of the job, 0 if unknown.
         network: whether the log holds an error that explains a hang (a failed completion …).
-        memory: line where a rank ran out of GPU memory, 0 if none did.
+        memory: whether a rank ran out of GPU memory.
     """
-    reason = _reason(memory, network=network)
+    reason = _reason(memory=memory, network=network)
     groups = sorted(watchdog.together(), key=lambda g: min(s.line for s in g.ranks.values()))
     for group in groups[:_GROUPS]:
         states = {rank: state for rank, state in group.states() if rank >= 0} or group.ranks
@@ -55,7 +55,7 @@ def tell(watchdog: Watchdog, nranks: int, *, network: bool, memory: int) -> Iter
         whole = group.name.partition(" ")[0] in ("", "0")
         blamed = watchdog.named
         yield _mismatch(group, states) or _hang(
-            group, states, nranks if whole else 0, blamed, reason
+            group, states, nranks if whole else 0, blamed, reason, whole=whole
         )
     if len(groups) > _GROUPS:
         yield _more(groups[_GROUPS:])
@@ -118,6 +118,8 @@ def _hang(
     nranks: int,
     blamed: set[int],
     reason: str,
+    *,
+    whole: bool,
 ) -> Told:
     here = sorted(states)
     seqs = {r: s.seq for r, s in states.items() if s.seq is not None}
@@ -149,10 +151,18 @@ def _hang(
         culprits = behind
     elif missing and len(missing) < nranks:
         says += (
-            f" Rank{plural(missing)} {listed(missing)} of {nranks} print nothing here: they never"
-            " joined, died before, or their logs are missing."
+            f" Rank{plural(missing)} {listed(missing)} of {nranks}"
+            f" print{'' if len(missing) > 1 else 's'} nothing here: never joined, died before, or"
+            " the log is missing."
         )
         culprits = missing
+    elif gaps := _gaps(here) if whole and not nranks and op not in _POINT_TO_POINT else []:
+        says += (
+            f" Rank{plural(gaps)} {listed(gaps)} {'print' if len(gaps) > 1 else 'prints'} nothing"
+            " here, though higher ranks do: never joined, died before, or the log is missing."
+            " There may be more ranks above."
+        )
+        culprits = missing = gaps
     elif nranks and not missing and len(set(seqs.values())) == 1:
         says += (
             " All ranks are in the same collective: nobody is missing, so the transport (network,"
@@ -262,6 +272,17 @@ def _behind(states: dict[int, RankState]) -> list[int]:
     return behind if len(behind) < len(reach) else []
 
 
+def _gaps(here: list[int]) -> list[int]:
+    """Ranks below the highest that prints something, if they are few.
+
+    Where they are many, the paste is an excerpt.
+    """
+    if len(here) < 2 or here[0] < 0 or here[-1] + 1 >= 2 * len(here):
+        return []
+    seen = set(here)
+    return [rank for rank in range(here[-1]) if rank not in seen]
+
+
 def _reach(state: RankState) -> int:
     if state.enqueued is not None:
         return state.enqueued
@@ -272,9 +293,9 @@ def _first(states: dict[int, RankState], name: str) -> int | None:
     return next((v for s in states.values() if (v := getattr(s, name)) is not None), None)
 
 
-def _reason(memory: int, *, network: bool) -> str:
+def _reason(*, memory: bool, network: bool) -> str:
     if memory:
-        return f" A rank ran out of GPU memory (line {memory}): the time-out only follows."
+        return " A rank ran out of GPU memory: the time-out only follows."
     if network:
         return " An error of the network in this log explains it: the time-out only follows."
     return ""

@@ -8,7 +8,34 @@ from __future__ import annotations
 
 from typing import Final
 
+from engine.readers.nccl import elastic, ras
+
+# Of NCCL's own messages, those that people quote without the prefix; no other program's words.
+QUOTED: Final[tuple[bytes, ...]] = (
+    b"Got completion from peer",
+    b"Got completion with ",
+    b"Got async event",
+    b"Call to ibv_",
+    b"Duplicate GPU detected",
+    b"Multiple Ranks are using the same GPU",
+    b"Mismatched NCCL version",
+    b"Mismatched collective",
+    b"collective mismatch error",
+    b"/dev/shm/nccl-",
+    b"nccl-shm-",
+    b"socketProgress",
+    b"socketStartConnect: ",
+    b"socketPollConnect",
+    b"no socket interface found",
+    b"NVLink SHARP (NVLS) Multicast",
+)
 TRIGGERS: Final[tuple[bytes, ...]] = (
+    *QUOTED,
+    *ras.TRIGGERS,
+    *elastic.TRIGGERS,
+    b"GPU Direct RDMA ",
+    b"caught collective operation timeout",
+    b"Status  Errors",
     b"CCL WARN ",
     b"CCL ERROR",
     b"CCL ABORT",
@@ -70,6 +97,12 @@ TRIGGERS: Final[tuple[bytes, ...]] = (
     b"ncclInvalidArgument",
     b"invalid argument (run with",
     b"Last error:",
+    b"destroy_process_group",
+    b"used by this process",
+    b"Guessing device ID",
+    b"No device id is provided",
+    b"[Gloo] Rank",
+    b"is deprecated; use TORCH_NCCL",
     b" in libnccl",
     b" in librccl",
     # Set-up lines of which people quote one alone, without its prefix.

@@ -166,7 +166,7 @@ class Baselines:
         return Expected(
             _MODEL_HEALTHY * model,
             _MODEL_DEGRADED * model,
-            f"up to {model:.0f}",
+            f"about {model:.0f}",
             "NCCL's model of the NVLinks of one GPU, by ring",
             measured=False,
             sources=source,

@@ -52,7 +52,7 @@ class Ratio:
 def factor(collective: str, ranks: int) -> float:
     """Return busbw / algbw of a collective over ``ranks`` ranks."""
     whole, share = _FACTORS[collective]
-    return whole + share / ranks
+    return whole + share / max(1, ranks)
 
 
 def ratio_of(rows: Sequence[Row]) -> Ratio | None:

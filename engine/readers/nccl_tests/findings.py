@@ -84,6 +84,8 @@ def _asides(run: Run) -> Iterator[str]:
             f"The average of {average:g} GB/s is lower because small sizes are included; judge "
             "the largest."
         )
+    if run.failed:
+        yield "The test calls its average FAILED: below 0.9 times NCCL_TESTS_MIN_BW."
     if run.largest is not None and run.busbw and not run.mismatch:
         smaller = [r for r in run.rows if r.size < run.largest.size]
         before = max(smaller, key=lambda r: r.best.busbw, default=run.largest)

@@ -38,7 +38,7 @@ class Platform:
     """A GPU model in a node.
 
     Attributes:
-        id: of ``gpu_models`` where known (``h100_sxm``), else None.
+        id: as of ``gpu_models`` (``h100_sxm``), None where nothing is known of the model.
         name: for people, as the text names it.
         bus: between the GPUs.
         bridged: a PCIe card for which NVLink bridges exist.
@@ -111,7 +111,7 @@ def _said(said: str, form: str | None, shown: str, catalogue: Catalogue) -> Plat
         if model is not None:
             return _known(shown, model)
     if said in _ALWAYS_LINKED:
-        return Platform(None, shown, Bus.NVLINK)
+        return Platform(f"{base}_sxm", shown, Bus.NVLINK)
     bus = {"sxm": Bus.NVLINK, "pcie": Bus.PCIE}.get(form or "", Bus.UNKNOWN)
     if "RTX" in said.upper():
         return _card(shown)

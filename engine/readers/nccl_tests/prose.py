@@ -19,7 +19,7 @@ _MODEL = (
 )
 _FORM = r"(?:[ -]\d{2,3} ?GB)?[ -](SXM\d?|PCIe|NVL\d{0,2}|HBM3e?)\b"
 _NODE = r"(?:nodes?|hosts?|servers?|machines?|boxes)\b"
-_CARD = r"(?:NICs?|HCAs?|cards?|ports?|adapters?|rails?|(?:QSFP\w{0,4}[ \t])?cables?)\b"
+_CARD = r"(?:NICs?|HCAs?|cards?|ports?|adapters?|(?:QSFP\w{0,4}[ \t])?cables?)\b"
 _GPU = r"(?:GPUs?|ranks?|gpus?)\b"
 _MAKE = r"(?:(?:ConnectX-?\d|CX-?\d|Mellanox|NVIDIA|Intel|Broadcom|EFA|RoCE\w{0,2}|IB)[ \t]{1,2})"
 
@@ -73,7 +73,7 @@ _ROCE, _IB = re.compile(r"\bRoCE", re.IGNORECASE), re.compile(r"\b(?:InfiniBand|
 
 _V = r"(\d{1,5}(?:\.\d{1,4})?)"
 _UNIT = r"[ \t*]{0,4}(?-i:GB/[sS]|GBps|GB/sec|GiB/s)"
-_RANGE = rf"{_V}(?:[ \t]?(?:-|\u2013|to|\.\.)[ \t]?{_V})?"
+_RANGE = rf"{_V}(?:[ \t]?(?:-|->|\u2013|to|\.\.)[ \t]?{_V})?"
 _BUS = r"(?:bus[ _-]?bw|bus[ _-]?bandwidth)"
 _SIZED = r"(?:(?:at|@|for)[ \t]\d{1,5}[ \t]?[KMG]i?B?\b[^\d\n]{0,12})?"
 _NO_OTHER_UNIT = r"(?!\d|[ \t]?(?:Gb|us\b|ms\b|%|x\b|[KMG]i?B\b(?!/)|[KMG]\b(?!B)))"
@@ -90,6 +90,9 @@ _PLAIN_AT = re.compile(
     rf"{_RANGE}{_UNIT}"
 )
 _PLAIN = re.compile(rf"(?<![(\d.]){_RANGE}{_UNIT}(?![ \t](?:in )?total)")
+_SIZED_MESSAGE = re.compile(
+    r"\b(\d{1,5})[ \t]?(?:([M])i?B\b(?!/)|([KMG])i?B?[ \t](?:messages?|sizes?|buffers?|payload)\b)"
+)
 _BYTES = re.compile(r"\bsize[ \t:=]{1,4}(\d{4,15})\b(?![.\d])", re.IGNORECASE)
 _AT = re.compile(r"(?:\bat|@|,|\bfor|\bof)[ \t]?(\d{1,5})[ \t]?([KMG])(?:i?B)?\b(?![/B])")
 _COLLECTIVE = re.compile(
@@ -123,6 +126,7 @@ class Figures:
 def learn_prose(setup: Setup, text: str) -> bool:
     """Take what a line says about nodes, GPUs and network cards; whether it said anything."""
     gpus = _gpus(setup, text)
+    setup.most_nodes = max(setup.most_nodes, setup.said_nodes or 0)
     if _RING.search(text):
         setup.settings.setdefault("NCCL_ALGO", "Ring")
     cards = _cards(setup, text)
@@ -136,9 +140,11 @@ def figures_of(text: str, *, plain: bool) -> Figures:
         text: the line.
         plain: take a bare ``… GB/s`` for bus bandwidth if nothing says which it is.
     """
-    after = _BUSBW_AFTER.search(text)
-    busbw = after or _BUSBW.search(text)
     peak, average, algbw = _PEAK.search(text), _AVERAGE.search(text), _ALGBW.search(text)
+    after = _BUSBW_AFTER.search(text)
+    if after is not None and algbw is not None and after.start(1) == algbw.start(1):
+        after = None
+    busbw = after or _BUSBW.search(text)
     if busbw is None and peak is None and average is None and algbw is None and plain:
         busbw = _PLAIN.search(text)
     if average is not None and (busbw is None or busbw[1] == average[1]):
@@ -147,14 +153,29 @@ def figures_of(text: str, *, plain: bool) -> Figures:
         busbw = None
     if busbw is not None and peak is not None and busbw[1] == peak[1]:
         busbw = None
-    at, whole = _AT.search(text), _BYTES.search(text)
+    whole = _BYTES.search(text)
     return Figures(
-        busbw=max(float(v) for v in busbw.groups() if v) if busbw else None,
+        busbw=_of_range(busbw) if busbw else None,
         peak=float(peak[1]) if peak else None,
         average=float(average[1]) if average else None,
         algbw=float(algbw[1]) if algbw else None,
-        size=int(whole[1]) if whole else int(at[1]) << _SHIFT[at[2]] if at else None,
+        size=int(whole[1]) if whole else _size(text),
     )
+
+
+def _size(text: str) -> int | None:
+    """Return the message size that a sentence names; of memory sizes only MB can be one."""
+    found = _AT.search(text)
+    if found is not None:
+        return int(found[1]) << _SHIFT[found[2]]
+    named = _SIZED_MESSAGE.search(text)
+    return int(named[1]) << _SHIFT[named[2] or named[3]] if named else None
+
+
+def _of_range(found: re.Match[str]) -> float:
+    """Return the better end of "216-231", and what is now of "dropped from 475 to 240"."""
+    first, last = float(found[1]), float(found[2] or found[1])
+    return max(first, last) if "-" in found[0] and "->" not in found[0] else last
 
 
 def collective_of(text: str) -> str | None:
@@ -235,7 +256,8 @@ def _cards(setup: Setup, text: str) -> bool:
         return True
     cards = _CARDS.search(text)
     rate, standard = _RATED.search(text), _STANDARD_ALONE.search(text)
-    if cards:
+    # "One NIC of node 2 was down" is no count of them.
+    if cards and (rate or standard or nics.count is None):
         nics.count = _int(cards[1])
     if rate:
         nics.gbit = float(rate[2] or rate[3])

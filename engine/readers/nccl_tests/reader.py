@@ -40,7 +40,7 @@ _CONTEXT = (
     rb"\bNCCL_(?:ALGO|NVLS_ENABLE|P2P_DISABLE|P2P_LEVEL|IB_DISABLE|IB_HCA|NET)(?:=| set by)"
     rb"|\b[0-9]{1,3} ?(?:x|\xc3\x97) ?[A-Za-z0-9 -]{0,24}[0-9]{2,3} ?Gb"
     rb"|\b[0-9]{2,3} ?(?:Gb/s\b|Gbps\b|Gbit|GbE\b)"
-    rb"|\b[0-9]{1,3} ?(?:x|\xc3\x97) ?(?:FDR|EDR|HDR|NDR|XDR)"
+    rb"|\b[0-9]{1,3} ?(?:x|\xc3\x97) ?(?:[A-Za-z][A-Za-z0-9-]{1,14} )?(?:FDR|EDR|HDR|NDR|XDR)"
     rb"|\b[0-9]{1,3} ?(?:x|\xc3\x97) ?(?:[0-9]{1,2} )?(?:NVIDIA )?"
     rb"(?:[ABHV][1-9]00|GB[23]00|GH200|L40S?|RTX|MI[1-3][0-9]{2})"
     rb"|\b[DH]GX[ -][ABH][1-9]00\b"
@@ -51,6 +51,8 @@ _AVERAGE = re.compile(r"\bAvg bus bandwidth[ \t]{0,8}:[ \t]{0,4}(\S{1,24})(.{0,2
 _NAMED = re.compile(r"(?i)\bbus ?bw\b|\bbus[ _]bandwidth\b")
 # A launcher's tag of the rank, which may stand in the middle of a row that was written in parts.
 _TAG = re.compile(r"\[\d{1,6}(?:,\d{1,6})?\](?:<std(?:out|err)>:?)?")
+# A whole report in JSON is a document's.
+_DOCUMENT = re.compile(r"\s{0,8}\{\s{0,8}\"version\"\s{0,4}:")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 # A command line with many variables is long; a row, or what a person writes, is not.
 _LONGEST, _PROSE = 8_192, 1_024
@@ -88,12 +90,14 @@ class NcclTestsReader:
         self.open = self._lists.open
         return taken
 
-    def skim(self, number: int, block: bytes) -> int:
+    def skim(self, number: int, block: bytes) -> int:  # noqa: ARG002 (the protocol has it)
         """Look for paths between nodes that explain a low figure."""
         learn_paths(self._setup, block)
         return 0
 
     def _take(self, number: int, text: str) -> bool:
+        if _DOCUMENT.match(text):
+            return False
         if self._row(number, text):
             return True
         if self._lists.feed(number, text):

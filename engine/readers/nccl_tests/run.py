@@ -16,6 +16,7 @@ MAX_ROWS = 4_096
 _FLAT = 0.05
 # The time of a row up to this times that of the smallest is latency, not transfer.
 _LATENCY = 2.0
+_ONE_NODE = 8
 # A peak this many times the figures of large messages is a collapse.
 COLLAPSE = 1.5
 _COLLAPSED_ROWS, _LARGE = 3, 64 << 20
@@ -132,6 +133,9 @@ class Run:
     def nodes(self) -> int | None:
         """Number of nodes; one is also meant where a text names so many GPUs and no more."""
         told = self.setup.nodes
+        if told == 1 and (self.ranks or 0) > _ONE_NODE and not self.setup.listed:
+            # "On one node we get 478" is a comparison.
+            told = self.setup.most_nodes or None
         if told is None and self.ranks is not None and self.ranks == self.setup.said_per_node:
             return 1
         return told

@@ -64,7 +64,8 @@ class Setup:
         models: GPU names of the device lines, counted; ``said_model`` is one in prose.
         headers: how often a run announced itself before its first row.
         processes, per_process: processes of the launcher; GPUs of each.
-        said_ranks, said_nodes, said_per_node: as prose has them.
+        said_ranks, said_nodes, said_per_node: as prose has them; ``most_nodes`` is the highest
+            number of nodes that it named, as it may compare with one node.
         settings: ``NCCL_…`` variables seen.
         min_bytes, max_bytes: range of sizes that was asked for.
         inherited: the devices are those of the run before.
@@ -82,6 +83,7 @@ class Setup:
     per_process: int | None = None
     said_ranks: int | None = None
     said_nodes: int | None = None
+    most_nodes: int = 0
     said_per_node: int | None = None
     nics: Nics = field(default_factory=Nics)
     settings: dict[str, str] = field(default_factory=dict)
@@ -145,7 +147,7 @@ class Setup:
         if self.listed:
             # The list may be an excerpt: its last rank counts, or the launcher's number.
             return max(max(rank for rank, _, _ in self.listed) + 1, self._started() or 0)
-        return self._started() or self.said_ranks or self._said_product()
+        return self._started() or self.said_ranks or self._said_product() or None
 
     @property
     def nodes(self) -> int | None:

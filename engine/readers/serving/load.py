@@ -51,6 +51,8 @@ class Load:
         labels: the labels that name model and version, as written.
         lora_waiting, lora_slots, lora_at: adapters that wait, how many fit, and when that was.
         asleep: whether the engine says that it sleeps.
+        refused_by: the limits that requests were refused by, as the server names them.
+        positions: accepted draft tokens by position in the draft, from 0.
         cache_blocks, block_tokens: size of one engine's KV cache, as it was configured.
     """
 
@@ -68,6 +70,8 @@ class Load:
     lora_slots: int | None = None
     lora_at: float = 0.0
     asleep: bool = False
+    refused_by: dict[str, None] = field(default_factory=dict)
+    positions: dict[int, float] = field(default_factory=dict)
     cache_blocks: int | None = None
     block_tokens: int | None = None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import ClassVar
 
@@ -23,6 +24,7 @@ from engine.readers.serving.verdicts import judge
 from engine.readers.serving.words import count, seconds
 from engine.units import number
 
+_OLD_HITS = re.compile(r"Prefix cache hit rate: GPU: {1,3}(\d{1,3}(?:\.\d{1,6})?)%")
 _MAX_ENGINES = 1024
 _MAX_SHOWN = 8
 _KEPT = (
@@ -76,6 +78,7 @@ class ServingLogReader:
         self._drafts = Drafts()
         self._prose = Prose()
         self._left_out = 0
+        self._hits: float | None = None
 
     def feed(self, number_: int, text: str) -> bool:
         """Take one line."""
@@ -97,7 +100,7 @@ class ServingLogReader:
             or self._requests.feed(number_, text)
             or self._failures.feed(number_, text)
             or self._startup.feed(number_, text)
-            or "Prefix cache hit rate: GPU" in text
+            or self._old_hits(text)
             or "#running-req:" in text
             or self._prose.feed(number_, text)
         )
@@ -133,6 +136,13 @@ class ServingLogReader:
             )
         return result
 
+    def _old_hits(self, text: str) -> bool:
+        """The line of the V0 engine that has nothing but hit rates."""
+        found = _OLD_HITS.search(text)
+        if found:
+            self._hits = min(float(found[1]) / 100, 1.0)
+        return found is not None
+
     def _load(self, server: str) -> Load:
         """The newest state of each engine of a server."""
         courses = [c for (s, _), c in self._courses.items() if s == server]
@@ -141,6 +151,8 @@ class ServingLogReader:
             name = f"engine {course.name}" if course.name and len(courses) > 1 else ""
             engine = Engine(name or (course.name and f"engine {course.name}"), course.name)
             engine.now = {q: v for q, v in course.latest.items() if q in _KEPT}
+            if self._hits is not None and server == "vllm":
+                engine.now.setdefault("prefix_hit_rate", self._hits)
             load.engines[course.name] = engine
         return load
 

@@ -40,12 +40,14 @@ def _refused(load: Load, limits: Limits) -> Iterator[Finding]:
         return
     if rejected < limits["serving_error_share"] * (rejected + counted(load, "finished")):
         return
+    limit = ", ".join(name for name in load.refused_by if name)
     yield finding(
         load,
         "admission_limit",
         Severity.MEDIUM,
         f"{count(rejected, 'request')} {'was' if rejected == 1 else 'were'} refused "
-        f"{load.since}: a configured limit of the queue or of concurrency was reached.",
+        f"{load.since}: a configured limit of the queue or of concurrency was reached"
+        + (f" ({limit}); clients get HTTP 503." if limit else "."),
         "Raise the limit if there is hardware to spare, else add replicas; clients should wait "
         "before they try again.",
         cause="admission_limit",

@@ -26,6 +26,8 @@ _MAX_SERVICES = 64
 _MAX_ENGINES = 1024
 _PERCENT_FROM = 1.5
 _MAX_DIGITS = 16
+_MAX_LIMITS = 8
+_MAX_POSITIONS = 64
 
 
 @dataclass(slots=True)
@@ -51,6 +53,7 @@ def services(collected: Collected, quantities: Quantities) -> list[Load]:
     starts: list[Series] = []
     http: list[Series] = []
     models = _models(collected)
+    repeated = collected.scrapes > 1
     for series in collected.series.values():
         if series.name == "process_start_time_seconds":
             starts.append(series)
@@ -66,8 +69,7 @@ def services(collected: Collected, quantities: Quantities) -> list[Load]:
             continue
         for name in names:
             _place(building, name, series)
-        _states(building.load, series)
-    repeated = collected.scrapes > 1
+        _states(building.load, series, repeated=repeated)
     loads = [_finish(b, quantities, repeated=repeated) for b in found.values()]
     _uptime(loads, starts, collected.series.values())
     _http(loads, http, repeated=repeated)
@@ -108,8 +110,8 @@ def _building(
     return building
 
 
-def _states(load: Load, series: Series) -> None:
-    """Adapters that wait and sleep come as labels of gauges, not as values."""
+def _states(load: Load, series: Series, *, repeated: bool) -> None:
+    """What comes as labels, not as values: adapters that wait, sleep, limits, positions."""
     name, labels = canonical(series.name), series.labels
     if name == "vllm:engine_sleep_state" and labels.get("sleep_state") == "awake":
         load.asleep |= series.last == 0
@@ -118,6 +120,13 @@ def _states(load: Load, series: Series) -> None:
         waiting = labels.get("waiting_lora_adapters", "").split(",")[:_MAX_ENGINES]
         load.lora_waiting = tuple(tidy(w.strip()) for w in waiting if w.strip())
         load.lora_slots = _integer(labels.get("max_lora", ""))
+    count = _counted(series, 1.0, repeated)
+    if name == "vllm:admission_rejections_total" and count and len(load.refused_by) < _MAX_LIMITS:
+        load.refused_by[tidy(labels.get("reason", ""))] = None
+    if name == "vllm:spec_decode_num_accepted_tokens_per_pos_total" and count is not None:
+        position = _integer(labels.get("position", ""))
+        if position is not None and position < _MAX_POSITIONS:
+            load.positions[position] = load.positions.get(position, 0.0) + count
     if name == "vllm:cache_config_info":
         load.cache_blocks = _integer(labels.get("num_gpu_blocks", ""))
         load.block_tokens = _integer(labels.get("block_size", ""))
@@ -172,6 +181,12 @@ def _finish(building: _Building, quantities: Quantities, *, repeated: bool) -> L
     load.engines = {
         name: Engine(name, _instance(place, index)) for (place, index), name in names.items()
     }
+    indexed = {place: names[place, index] for place, index in names if index}
+    for (place, index), name in list(names.items()):
+        if not index and place in indexed and not _works(building, (place, index)):
+            # The service's own counters, beside those of its engines.
+            load.engines.pop(name, None)
+            names[place, index] = indexed[place]
     for (quantity, _, base), cells in sorted(building.cells.items(), key=lambda c: c[0][:2]):
         adds = quantities.entries[quantity].get("add", False)
         for key, cell in cells.items():
@@ -201,6 +216,15 @@ def _finish(building: _Building, quantities: Quantities, *, repeated: bool) -> L
             or None
         )
     return load
+
+
+def _works(building: _Building, engine: tuple[str, str]) -> bool:
+    """Whether an engine has a load of its own, not only counters."""
+    return any(
+        engine in cells
+        for (quantity, _, _), cells in building.cells.items()
+        if quantity in {"running", "waiting", "kv_usage"}
+    )
 
 
 def _names(engines: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:

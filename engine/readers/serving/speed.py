@@ -40,6 +40,9 @@ def drafts(load: Load, limits: Limits) -> Iterator[Finding]:
     said = f"Speculative decoding: {percent(rate)} of the drafted tokens are accepted"
     if gained is not None:
         said += f", {number(gained)} per step on top of the model's own"
+    if steps and load.positions:
+        by_position = [percent(load.positions[p] / steps) for p in sorted(load.positions)]
+        said += f" (by position in the draft: {', '.join(by_position)})"
     yield finding(
         load,
         "spec_decode_mismatch" if low else "spec_decode",

@@ -200,6 +200,11 @@ class StartUp:
         return f" Room: {', '.join(parts)}." if parts else ""
 
     def _action(self, *, up: bool) -> str:
+        if self.facts.get("max_concurrency", _LOW_CONCURRENCY) < _LOW_CONCURRENCY:
+            return (
+                "More room for requests: lower --max-model-len if prompts are shorter, raise "
+                "--gpu-memory-utilization or the tensor parallel size, or --kv-cache-dtype fp8."
+            )
         if up:
             return (
                 "To start faster: weights on local NVMe or in the page cache, a kept compile cache "

@@ -60,6 +60,7 @@ def summary(load: Load) -> str:
     if several and any(engine_words(e) for e in load.engines.values()):
         parts.append(_each(load))
     parts += [_preemptions(load), _prefix(load), _latencies(load), _means(load), _tokens(load)]
+    parts.append(_steps(load))
     parts.append(_totals(load))
     said = [part for part in parts if part]
     head = f"{load.called}{f' ({len(load.engines)} engines)' if several else ''}: "
@@ -165,7 +166,11 @@ def _preemptions(load: Load) -> str:
 
 def _prefix(load: Load) -> str:
     rate = hit_rate(load)
-    return f"Prefix cache hit rate {percent(rate)}." if rate is not None else ""
+    if rate is None:
+        return ""
+    counted = load.total("prefix_queries") and load.mean("prefix_hit_rate") is None
+    of = f" (of prompt tokens, not of requests; {load.since})" if counted else ""
+    return f"Prefix cache hit rate {percent(rate)}{of}."
 
 
 def _latencies(load: Load) -> str:
@@ -208,6 +213,15 @@ def _tokens(load: Load) -> str:
             if grown is not None:
                 words.append(f"{number(grown / load.span_s)} {word} tokens/s")
     return f"{' and '.join(words)}." if words else ""
+
+
+def _steps(load: Load) -> str:
+    """Tokens of one engine step: a histogram, in spite of its name."""
+    steps = load.histograms.get("step_tokens")
+    if steps is None or steps.mean is None or not math.isfinite(steps.mean):
+        return ""
+    name = load.written.get("step_tokens", "")
+    return f"{number(round(steps.mean))} tokens per engine step in the mean ({name}: a histogram)."
 
 
 def _means(load: Load) -> str:

@@ -69,6 +69,16 @@ SURROUNDINGS: Final = (
         (f"{_NVML}, nvmlDeviceGetCurrPcieLinkGeneration",),
     ),
     Concern(
+        "pcie_slow_or_idle",
+        None,
+        Severity.INFO,
+        "The lowered PCIe generation alone says nothing: an idle GPU lowers it to save power, "
+        "which is normal; under load it would be a fault.",
+        "Read it again under load (nvidia-smi --query-gpu=pcie.link.gen.current,utilization.gpu): "
+        "if it stays low there, check riser, cable, retimer, slot and BIOS.",
+        (f"{_NVML}, nvmlDeviceGetCurrPcieLinkGeneration",),
+    ),
+    Concern(
         "power_limit_low",
         "power_limit_lowered",
         Severity.MEDIUM,

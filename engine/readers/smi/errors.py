@@ -14,7 +14,7 @@ _MAN: Final = ("nvidia-smi manual page, return values",)
 INIT_FAILURES: Final = {
     "driver/library version mismatch": Concern(
         "version_mismatch",
-        None,
+        "host_misconfigured",
         Severity.HIGH,
         "The driver's libraries were updated while the old kernel module stays loaded. Running "
         "programs go on, new ones fail. The GPU itself is sound.",
@@ -45,7 +45,7 @@ INIT_FAILURES: Final = {
     ),
     "driver not loaded": Concern(
         "not_loaded",
-        None,
+        "host_misconfigured",
         Severity.HIGH,
         "The kernel module is not loaded.",
         "modprobe nvidia and read dmesg -T; after a kernel update rebuild it (dkms status); check "
@@ -93,7 +93,7 @@ _ERRORS: Final = (
     ),
     Concern(
         "no_driver",
-        None,
+        "host_misconfigured",
         Severity.HIGH,
         "nvidia-smi cannot talk to the NVIDIA driver: its kernel module is not loaded, or does not "
         "fit the running kernel. This says nothing about the GPU's health.",
@@ -155,4 +155,31 @@ _ERRORS: Final = (
         ("nvidia-smi manual page, --gpu-reset",),
     ),
 )
-ERRORS: Final = {concern.id: concern for concern in _ERRORS}
+# Told with what the text around says; the rest is told as it stands.
+_TOLD: Final = (
+    Concern(
+        "missing",
+        "gpu_off_bus",
+        Severity.CRITICAL,
+        "A GPU that the driver does not list fell off the PCIe bus, failed to initialise, or has "
+        "no power.",
+        "Drain the node. lspci | grep -i nvidia: 'rev ff' is off the bus, a GPU that answers there "
+        "failed to initialise, one that is not there has lost power, seating or its slot. "
+        "dmesg -T | grep -E 'NVRM|Xid' (79, RmInitAdapter) tells when; then power-cycle the host.",
+        (*_MAN, "NVIDIA Xid Errors documentation, Xid 79"),
+    ),
+    Concern(
+        "hung",
+        None,
+        Severity.HIGH,
+        "A process hangs in the NVIDIA driver: in state D (uninterruptible) it cannot be killed. "
+        "The driver waits for a GPU that does not answer: off the bus (Xid 79), GSP firmware "
+        "(Xid 119, 120), or a lock that another hung process holds.",
+        "dmesg -T | grep -E 'NVRM|Xid|blocked for more than' for the first message; lspci | grep "
+        "-i nvidia ('rev ff' is off the bus); cat /proc/PID/stack of the hung process. Drain the "
+        "node and reboot; power-cycle it if the reboot hangs or a GPU is off the bus.",
+        ("Linux kernel documentation, hung task detector", *_NVML),
+    ),
+)
+PLAIN: Final = {concern.id: concern for concern in _ERRORS}
+ERRORS: Final = PLAIN | {concern.id: concern for concern in _TOLD}

@@ -181,8 +181,9 @@ def _pcie(gpu: GpuState, siblings: Sequence[GpuState], catalogue: Catalogue) -> 
             pcie_gen=int(gen),
             pcie_gen_max=int(most),
         )
-    elif gpu.busy is False:
-        yield issue("pcie_idle", gpu, detail, pcie_gen=int(gen), pcie_gen_max=int(most))
+    elif gpu.busy is not True:
+        name = "pcie_idle" if gpu.busy is False else "pcie_slow_or_idle"
+        yield issue(name, gpu, detail, pcie_gen=int(gen), pcie_gen_max=int(most))
 
 
 def _power(gpu: GpuState) -> Iterator[Issue]:
@@ -227,6 +228,7 @@ def _fabric(gpu: GpuState) -> Iterator[Issue]:
     if degraded and only_narrow:
         yield issue("fabric_narrow", gpu, "fabric bandwidth degraded", fabric_bandwidth="Degraded")
     elif bad:
+        bad += ["bandwidth: degraded"] if degraded else []
         yield issue("fabric_unhealthy", gpu, f"fabric {', '.join(bad)}", fabric_health=bad)
 
 

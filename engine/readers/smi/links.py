@@ -90,10 +90,11 @@ class LinkGpu:
         )
 
     def fill(self) -> None:
-        """Add the links that a paste left out, where those around them have one speed."""
-        if not self.elided or len(set(self.speeds.values())) != 1:
+        """Add the links that a paste left out, where those that work have one speed."""
+        active = {speed for speed in self.speeds.values() if speed}
+        if not self.elided or len(active) != 1:
             return
-        speed = next(iter(self.speeds.values()))
+        speed = active.pop()
         for link in range(max(self.speeds)):
             self.speeds.setdefault(link, speed)
 

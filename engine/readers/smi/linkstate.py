@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from engine.model import Finding, Severity
@@ -42,12 +43,22 @@ def link_result(records: Sequence[LinkGpu], context: Context) -> Result:
     states = [g for g in linked if g.speeds or g.inactive]
     found = [*_states(states, context), *counted_errors(linked), *capabilities(linked)]
     found += without_links(linked) if not states else []
-    result = result_of(["nvlink"], found)
+    result = result_of(["nvlink"], _with_faulted(found))
     readings = Readings(context.catalogue, together=True)
     for gpu in linked:
         feed(readings, gpu)
     absorb(result, readings.judge(context.diagnose))
     return result
+
+
+def _with_faulted(found: Sequence[Finding]) -> list[Finding]:
+    """Tell in each finding which GPUs of the paste have a fault on their links."""
+    bad = [f for f in found if (f.cause or "").startswith("nvlink_")]
+    named = {f.data["gpu"] for f in bad if "gpu" in f.data}
+    named.update(index for f in bad for index in f.data.get("gpus", ()))
+    if bad and not named:
+        return list(found)  # nothing tells which GPU it is
+    return [replace(f, data={**f.data, "faulted_gpus": sorted(named)}) for f in found]
 
 
 def _states(gpus: Sequence[LinkGpu], context: Context) -> Iterator[Finding]:
@@ -64,7 +75,7 @@ def _states(gpus: Sequence[LinkGpu], context: Context) -> Iterator[Finding]:
         slow = _slow(gpu, gpus)
         absent = expected is not None and 0 < _up(gpu) < min(expected, most)
         if (gpu.inactive and not gpu.speeds) or short or absent:
-            yield _down(gpu, down, expected or most)
+            yield _down(gpu, down, expected or max(most, len(gpu.speeds)))
         elif slow:
             yield _narrow(gpu, slow)
         else:

@@ -42,6 +42,8 @@ _UNDER: Final = re.compile(
     r"|IOMMU|NUMA|Memory|I/O|Expansion|Prefetchable|Bus:|[A-Z]\w{2,20}[:+-]|\[\w)"
     r"|^[0-9a-f]{2,3}:(?: [0-9a-f]{2}){16}\s*$"
 )
+# Where another tool's listing begins: a line that is nothing but a heading.
+_SECTION: Final = re.compile(r"^[A-Za-z][\w .-]{0,40}: ?\d{0,4}\s*$")
 _NETWORK: Final = ("Ethernet controller", "Infiniband controller", "InfiniBand controller")
 _GRAPHICS: Final = ("3D controller", "VGA compatible controller", "Display controller")
 # Makers of GPUs that compute; what else is a VGA controller in a server is the BMC's.
@@ -157,6 +159,10 @@ class LspciReader(Listing[PciDevice]):
             self._device.bus_below = f"{self._device.domain}{below[1]}"
         if not text[:1].isspace():
             self._remark(text)
+            if _SECTION.match(text):
+                self.inside = False
+                self.end()
+                return False
         return text.startswith("#") or _UNDER.match(text) is not None
 
     def end(self) -> None:

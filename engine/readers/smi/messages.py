@@ -8,11 +8,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
 from engine.readers.base import Context, Result
 from engine.readers.listing import Kept, Listing
+from engine.readers.smi.prose import (
+    WORDS,
+    named_gpus,
+    told_hung,
+    told_loads,
+    told_missing,
+    told_total,
+    told_unreadable,
+    word_number,
+)
 
 _ADDRESS: Final = r"(?:[0-9A-Fa-f]{3,8}:)?[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7]"
 _HANDLE: Final = re.compile(
@@ -32,15 +42,14 @@ _INDEX: Final = re.compile(r"\bGPU ?#?([0-9]{1,2})\b(?![:.])", re.IGNORECASE)
 _SPOKEN: Final = re.compile(r"\b(?:GPUs?|nvidia|lspci)\b", re.IGNORECASE)
 _FABRIC: Final = re.compile(r"\bfabric.?state\W{1,4}(not started|in progress)\b", re.IGNORECASE)
 _NVML: Final = re.compile(r"Failed to initialize NVML: ([A-Za-z][\w /-]{2,60})")
+_VERSION: Final = re.compile(r"NVML library version(?:: ([0-9][0-9.]{0,19}))?")
 _INFOROM: Final = re.compile(rf"infoROM is corrupted at gpu ({_ADDRESS})", re.IGNORECASE)
 _STUCK: Final = re.compile(
     r"\bprocess(?:es)?\b.{0,40}\b(?:state D|D state|in D)\b|\bstate D\b.{0,40}\bprocess"
     r"|uninterruptible sleep",
     re.IGNORECASE,
 )
-_COUNT_WORD: Final = (
-    r"([0-9]{1,3}|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|fifteen|sixteen)"
-)
+_COUNT_WORD: Final = rf"({WORDS})"
 _TOTAL: Final = re.compile(rf"\b{_COUNT_WORD} GPUs?\b", re.IGNORECASE)
 _RESET: Final = re.compile(
     r"(?<!\s: GPU )(?<!, \[GPU )\brequires? (?:a )?(?:GPU )?reset\b", re.IGNORECASE
@@ -63,13 +72,6 @@ _BUSY: Final = re.compile(
     r"|is currently in use by one or more other processes)|being used by some other process",
     re.IGNORECASE,
 )
-_NUMBERS: Final = {
-    word: i
-    for i, word in enumerate(
-        ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten",
-         "eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen")
-    )
-}  # fmt: skip
 # A message that needs no more than to be there: what marks it, and its entry in `troubles`.
 _PLAIN: Final = (
     ("No devices were found", "no_devices"),
@@ -83,6 +85,8 @@ _PLAIN: Final = (
 _LEFT: Final = ("ordinal", "visible")
 # A message is short; what stands behind it in a longer line is not looked at.
 _LONGEST: Final = 4_096
+# How far before a message the GPUs may be named that it is about (characters).
+_NEAR: Final = 160
 MAX_MESSAGES: Final = 1_024
 
 
@@ -90,7 +94,8 @@ MAX_MESSAGES: Final = 1_024
 class Message:
     """One message: what it is, where it stands, and what it names.
 
-    ``detail`` is the reason given; ``count``, ``total`` and ``visible`` are GPUs told in prose.
+    ``detail`` is the reason given; ``count``, ``total`` and ``visible`` are GPUs told in prose,
+    ``gpus`` their indices.
     """
 
     id: str
@@ -102,6 +107,7 @@ class Message:
     count: int | None = None
     total: int | None = None
     visible: int | None = None
+    gpus: list[int] = field(default_factory=list)
 
 
 class SmiMessageReader(Listing[Message]):
@@ -120,6 +126,10 @@ class SmiMessageReader(Listing[Message]):
         b"state D",
         b"D state",
         b"uninterruptible sleep",
+        b"nvidia-smi",
+        b"GPUs visible",
+        b"GPUs are visible",
+        b"GPUs instead of",
         b"infoROM is corrupted",
         b"NVML library version",
         b"aived",
@@ -130,8 +140,6 @@ class SmiMessageReader(Listing[Message]):
         b"find libnvidia-ml.so",
         b"abric State",
         b"abric state",
-        b"nvidia-smi: command not found",
-        b"nvidia-smi: not found",
     )
 
     def __init__(
@@ -184,28 +192,43 @@ class SmiMessageReader(Listing[Message]):
         found: list[Message] = []
         if (nvml := _NVML.search(text)) is not None:
             found.append(Message("nvml", number, detail=nvml[1].strip()))
-        elif "NVML library version" in text:
-            found.append(Message("nvml_version", number))
+        elif (version := _VERSION.search(text)) is not None:
+            found.append(Message("nvml_version", number, detail=version[1] or ""))
         found += [Message(id_, number) for mark, id_ in _PLAIN if mark in text]
         if (reset := _RESET.search(text)) is not None:
             total = _TOTAL.search(text)
             seen = _VISIBLE.search(text)
             counts = list(_COUNTED.finditer(text[max(reset.start() - 80, 0) : reset.start()]))
-            one = Message("reset", number, count=_number(counts[-1][1]) if counts else None)
-            one.total = _number(total[1]) if total else None
-            one.visible = _number(seen[1] or seen[2]) if seen else None
+            one = Message("reset", number, count=word_number(counts[-1][1]) if counts else None)
+            one.total = word_number(total[1]) if total else told_total(text)
+            one.gpus = named_gpus(re.split(r"[.;]", text[: reset.start()][-_NEAR:])[-1])
+            if one.count is None and one.gpus:
+                one.count = len(one.gpus)
+            one.visible = word_number(seen[1] or seen[2]) if seen else None
             found.append(one)
         elif (seen := _VISIBLE.search(text)) is not None:
-            found.append(Message("visible", number, visible=_number(seen[1] or seen[2])))
-        if _STUCK.search(text):
+            found.append(Message("visible", number, visible=word_number(seen[1] or seen[2])))
+        stuck = _STUCK.search(text) is not None
+        if stuck:
             found.append(Message("stuck", number))
+        if told_hung(text) or (stuck and _SPOKEN.search(text)):
+            found.append(Message("hung", number))
+        if (missing := told_missing(text)) is not None:
+            found.append(Message("missing", number, visible=missing[0], total=missing[1]))
+        if "nvidia-smi" in text:
+            found += self._told(number, text)
         if _WAIVED.search(text):
             found.append(Message("multicast", number))
         return found
 
-
-def _number(word: str | None) -> int | None:
-    if word is None:
-        return None
-    low = word.lower()
-    return int(low) if low.isascii() and low.isdigit() else _NUMBERS.get(low)
+    def _told(self, number: int, text: str) -> list[Message]:
+        """Readings that a sentence tells of GPUs by number."""
+        found: list[Message] = []
+        loads = told_loads(text)
+        if len(loads) > 1:
+            found += [Message("load", number, gpus=gpus, count=load) for gpus, load in loads]
+        if "ERR!" in text:
+            gpus, readings = told_unreadable(text)
+            if gpus:
+                found.append(Message("unreadable", number, gpus=gpus, detail=", ".join(readings)))
+        return found

@@ -85,7 +85,12 @@ def _lonely(matrix: Matrix, pairs: dict[tuple[str, str], str]) -> Iterator[Findi
             "SXid); see that the fabric manager runs; reset all GPUs of the node.",
             line=matrix.line,
             cause="nvlink_down",
-            data={"gpu": int(gpu[3:]), "path": word, "sibling_path": f"NV{full}"},
+            data={
+                "gpu": int(gpu[3:]),
+                "path": word,
+                "sibling_path": f"NV{full}",
+                "faulted_gpus": [int(name[3:]) for name in lost],
+            },
             entity=None,
             sources=(_SOURCE,),
         )

@@ -48,7 +48,7 @@ class _Verdict:
     cause: str | None = None
 
 
-_FULL: Final = _Verdict("full", Severity.INFO, "Speed and width are as they should be.")
+_FULL: Final = _Verdict("full", Severity.INFO, "Full speed and width, as it should be: healthy.")
 _OF_THE_SLOT: Final = _Verdict(
     "slot",
     Severity.INFO,

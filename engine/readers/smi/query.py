@@ -99,6 +99,11 @@ class SmiQueryReader(Listing[GpuState]):
         b"Performance State",
         b"Product Name",
     )
+    # A heading with which an excerpt starts, alone on its line.
+    pattern: ClassVar[bytes] = (
+        rb"(?m)^[ \t]{0,12}(?:(?:Max |SM )?Clocks|Utilization|FB Memory Usage|Temperature"
+        rb"|(?:GPU )?Power Readings|Link Width|PCIe Generation|(?:ECC|MIG) Mode)[ \t\r]*$"
+    )
     PATIENCE: ClassVar[int] = 2
 
     def __init__(

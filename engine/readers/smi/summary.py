@@ -8,6 +8,7 @@ from typing import Any, Final
 from engine.model import Finding, Severity
 from engine.readers.listing import finding, node
 from engine.readers.smi.issue import Issue
+from engine.readers.smi.remarks import remarks, settings
 from engine.readers.smi.state import GpuState, listed, ranges
 from engine.units import number
 
@@ -18,14 +19,21 @@ _FORM: Final = {
 }
 _SPOKEN: Final = {
     "gpu_temp_c": ("die", "°C"),
+    "margin_c": ("room to the thermal limit", "°C"),
     "memory_temp_c": ("memory", "°C"),
     "power_w": ("power", "W"),
     "sm_clock_mhz": ("SM clock", "MHz"),
     "gpu_util_percent": ("utilisation", "%"),
     "fb_used_mib": ("memory in use", "MiB"),
 }
-# Calls GPUs by their indices, or by host and index where there are several hosts.
-_Named = Callable[[Sequence[GpuState]], str]
+_SPAN: Final = (
+    "gpu_temp_c",
+    "margin_c",
+    "memory_temp_c",
+    "power_w",
+    "gpu_util_percent",
+    "fb_used_mib",
+)
 # What was looked at and found good, if every GPU named has the reading.
 _CHECKS: Final[tuple[tuple[str, Callable[[GpuState], bool]], ...]] = (
     ("no recovery action", lambda g: bool({"recovery_action", "reset_required"} & set(g.words))),
@@ -37,7 +45,15 @@ _CHECKS: Final[tuple[tuple[str, Callable[[GpuState], bool]], ...]] = (
         "no uncorrectable ECC error since the driver was loaded",
         lambda g: "ecc_uncorrectable_volatile_count" in g.numbers,
     ),
+    (
+        "no uncorrectable ECC error in its whole life",
+        lambda g: g.numbers.get("ecc_uncorrectable_aggregate_count") == 0,
+    ),
     ("no hardware or thermal slowdown", lambda g: "hw_slowdown" in g.flags or g.mask is not None),
+    (
+        "the die below its thermal limit",
+        lambda g: bool({"margin_c", "max_op_temp_c"} & set(g.numbers)),
+    ),
     ("PCIe at full width", lambda g: "pcie_width" in g.numbers),
     (
         "NVLink fabric registration complete",
@@ -65,7 +81,8 @@ def summary(
     Returns:
         None for an excerpt that holds nothing but what the other findings say.
     """
-    if not gpus or not any(_telling(gpu) for gpu in gpus):
+    alone = not found and not throttled  # nothing else says anything
+    if not gpus or not any(_telling(gpu) or (alone and gpu.numbers) for gpu in gpus):
         return None
     odd = sick | {id(i.gpu) for i in found if i.concern.severity is not Severity.INFO}
     places = {id(gpu): gpu.index if gpu.index is not None else i for i, gpu in enumerate(gpus)}
@@ -87,15 +104,15 @@ def summary(
     for what, group in (("busy", busy), ("idle", idle)):
         if group:
             parts.append(f"{named(group)} {what}.")
-    overall = spans(gpus, ("gpu_temp_c", "power_w", "gpu_util_percent", "fb_used_mib"))
+    overall = spans(gpus, _SPAN)
     parts += [f"{overall[0].upper()}{overall[1:]}."] if overall else []
-    parts += _memory_held(gpus, named)
+    parts += remarks(gpus, named)
     checks = [say for say, seen in _CHECKS if fine and all(seen(g) for g in fine)]
     checks = [c for c in checks if not (c == "PCIe at full width" and _narrow(fine))]
     if checks and fine:
         who = "" if len(fine) == len(gpus) else f" on {named(fine)}"
         parts.append(f"Nothing wrong is shown{who}: {', '.join(checks)}.")
-    parts += _settings(gpus, named)
+    parts += settings(gpus, named)
     if len(idle) == len(gpus):
         parts.append("Low clocks and a low PCIe generation are normal power saving without work.")
     if _FORM.get(kind):
@@ -109,7 +126,7 @@ def summary(
         "gpus",
         Severity.INFO,
         " ".join(parts),
-        _action(faulted, idle, gpus),
+        _action(faulted, idle, gpus, odd=bool(odd)),
         line=gpus[0].line,
         cause=cause if not faulted else None,
         data=_data(gpus, faulted, [places[id(g)] for g in idle], [places[id(g)] for g in busy]),
@@ -160,49 +177,19 @@ def spans(gpus: Sequence[GpuState], names: Sequence[str]) -> str:
     return ", ".join(parts)
 
 
-def _memory_held(gpus: Sequence[GpuState], named: _Named) -> list[str]:
-    """GPUs with memory in use and no process listed for them."""
-    held = [
-        g
-        for g in gpus
-        if g.processes == [] and g.numbers.get("fb_used_mib", 0) > 1_024 and g.lost is None
-    ]
-    if not held:
-        return []
-    verb = "holds" if len(held) == 1 else "hold"
-    says = (
-        f"{named(held)} {verb} over 1 GiB of memory with no process listed: processes of other "
-        "containers are not shown, or one died and left its context behind (fuser -v /dev/nvidia*)."
-    )
-    return [says]
-
-
 def _narrow(gpus: Sequence[GpuState]) -> bool:
     return any(g.numbers.get("pcie_width", 0) < g.numbers.get("pcie_width_max", 0) for g in gpus)
 
 
-def _settings(gpus: Sequence[GpuState], named: _Named) -> list[str]:
-    parts = []
-    for name, value, says in (
-        (
-            "persistence_mode",
-            ("disabled", "off"),
-            "persistence mode is off (the driver unloads with the last program: slow first calls)",
-        ),
-        ("mig_mode", ("enabled",), "MIG is on (utilisation is then not shown for the whole GPU)"),
-        ("compute_mode", ("exclusive_process", "e. process"), "one process at a time is allowed"),
-    ):
-        group = [g for g in gpus if g.words.get(name, "").lower() in value]
-        if group:
-            parts.append(f"On {named(group)} {says}.")
-    return parts
-
-
-def _action(faulted: Sequence[int], idle: Sequence[GpuState], gpus: Sequence[GpuState]) -> str:
+def _action(
+    faulted: Sequence[int], idle: Sequence[GpuState], gpus: Sequence[GpuState], *, odd: bool
+) -> str:
     if faulted:
         return "See to the GPUs with a fault first; the others need nothing."
     if len(idle) == len(gpus):
         return "Nothing to do. If a job is slow, read it again while the job runs."
+    if odd:
+        return "See to what is named above; one moment says little about a slow job."
     return "Nothing to do for what is shown here; one moment says little about a slow job."
 
 

@@ -49,6 +49,14 @@ MAX_GPUS: Final = 1_024
 MAX_PROCESSES: Final = 256
 
 
+# Text in the cells of the table's heads and of what stands under them; another tool's tables have
+# other words.
+_OWN: Final = re.compile(
+    r"GPU +(?:Name|GI|PID)|Fan +Temp|Bus-Id|MIG|Uncorr|Processes|^[\W_]*ID\b|\bUsage\b|BAR1|Unc\b"
+    r"|not (?:supported|available|found)|[Nn]o running|^\W*(?:\d|N/A|ERR!|$)|^\|\s{8}"
+)
+
+
 class SmiTableReader(Listing[GpuState]):
     """Reads the rows of the table, GPU by GPU, and the processes below."""
 
@@ -88,15 +96,24 @@ class SmiTableReader(Listing[GpuState]):
             self._row = 0 if line.startswith("+") else self._row
             return self.inside
         cells = line.strip("|+").split("|")
-        if len(cells) >= 3 and self._row_of_gpu(number, cells, line):
+        # A narrow terminal, or a paste cut at the right, leaves the last column out.
+        cells += [""] * (3 - len(cells))
+        if self._row_of_gpu(number, cells, line):
             return True
-        return self._below(line) or self.inside
+        if self._below(line):
+            return True
+        self.inside = self.inside and _OWN.search(line) is not None
+        return self.inside
 
     def _row_of_gpu(self, number: int, cells: list[str], line: str) -> bool:
         first, bus = _FIRST.match(cells[0]), _BUS.match(cells[1])
         if first and bus:
             self._start(number, first, bus[1].lower(), cells[2], line)
             return True
+        if self._row != 1 and _SECOND.match(cells[0]) and _MEMORY.match(cells[1]):
+            # ``grep`` left the second rows alone: one GPU each, in the order of the table.
+            self._gpu, self._row = GpuState(host=self.host, line=number, run=self._run), 1
+            self.kept.add(self._gpu)
         gpu = self._gpu
         if gpu is None:
             return False

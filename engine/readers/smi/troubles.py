@@ -9,9 +9,11 @@ from engine.model import Entity, Finding, Kind, Severity
 from engine.readers.base import Result
 from engine.readers.listing import at, finding, node, result_of
 from engine.readers.smi.concerns import CONCERNS
-from engine.readers.smi.errors import ERRORS, INIT_FAILURES
+from engine.readers.smi.errors import INIT_FAILURES, PLAIN
 from engine.readers.smi.messages import Message
+from engine.readers.smi.prose import spoken
 from engine.readers.smi.state import listed
+from engine.readers.smi.told import hung, loads, missing, unreadable
 
 _KIND: Final = "nvidia_smi_error"
 _NVML: Final = "NVIDIA NVML API 13, nvml.h, nvmlReturn_t"
@@ -21,7 +23,9 @@ _OFF_BUS: Final = ("handle", "lost", "rev_ff")
 def trouble_result(records: Sequence[Message]) -> Result:
     """Say what all messages of a paste mean, the root of them first."""
     found = [*_off_bus(records), *_resets(records), *_init(records), *_others(records)]
-    found += _fabric(records)
+    found += [*_fabric(records), *missing(records), *unreadable(records), *loads(records)]
+    if not any(f.cause in ("gpu_off_bus", "gpu_needs_reset") for f in found):
+        found += hung(records)
     return result_of([_KIND] if found else [], found)
 
 
@@ -95,7 +99,10 @@ def _resets(records: Sequence[Message]) -> Iterator[Finding]:
     total = max((m.total for m in records if m.total is not None), default=None)
     visible = next((m.visible for m in records if m.visible is not None), None)
     named = [m for m in group if m.pci]
-    if count is not None:
+    indices = sorted({index for m in group for index in m.gpus})
+    if indices:
+        who = f"{spoken(indices)} show{'s' if len(indices) == 1 else ''}"
+    elif count is not None:
         of = f" of {total}" if total is not None and total > count else ""
         who = f"{count}{of} GPUs show"
     elif named:
@@ -124,6 +131,7 @@ def _resets(records: Sequence[Message]) -> Iterator[Finding]:
             "gpus_need_reset": count,
             "gpu_count": total,
             "gpus_usable": left,
+            "faulted_gpus": indices or None,
             "pci": named[0].pci if len(named) == 1 else None,
         },
         entity=_entity(group[0]) if len(named) == 1 else node(group[0].host),
@@ -134,16 +142,18 @@ def _resets(records: Sequence[Message]) -> Iterator[Finding]:
 def _init(records: Sequence[Message]) -> Iterator[Finding]:
     for reason in dict.fromkeys(m.detail for m in records if m.id == "nvml"):
         one = next(m for m in records if m.id == "nvml" and m.detail == reason)
+        version = next((m.detail for m in records if m.id == "nvml_version"), "")
+        library = f" The library is of version {version}." if version else ""
         known = INIT_FAILURES.get(reason.lower(), INIT_FAILURES[""])
         yield finding(
             _KIND,
             "nvml_init",
             known.severity,
-            f"{at(one.host)}NVML cannot start: '{reason}'. {known.meaning}",
+            f"{at(one.host)}NVML cannot start: '{reason}'. {known.meaning}{library}",
             known.action,
             line=one.line,
             cause=known.cause,
-            data={"nvml_error": reason},
+            data={"nvml_error": reason, "library_version": version or None},
             entity=node(one.host),
             sources=known.sources,
         )
@@ -153,7 +163,7 @@ def _others(records: Sequence[Message]) -> Iterator[Finding]:
     by_id: dict[str, Message] = {}
     for one in records:
         by_id.setdefault(one.id, one)
-    for id_, known in ERRORS.items():
+    for id_, known in PLAIN.items():
         first = by_id.get(id_)
         if first is None:
             continue

@@ -215,3 +215,9 @@ def test_an_input_that_cannot_be_read_does_not_harm_the_others(catalogue: Catalo
         reading.add("b", b"\xff\xd8\x00\x00\x00\x00")
     parts, _ = reading.finish()
     assert [part.causes for part in parts] == [("gpu_off_bus",)]
+
+
+def test_a_folder_is_refused_with_what_to_do(catalogue: Catalogue, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="folder") as caught:
+        read(tmp_path, catalogue)
+    assert "*" in (caught.value.hint or "")

