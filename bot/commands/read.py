@@ -32,7 +32,7 @@ from bot.commands import parts
 from bot.commands.decode import words
 from bot.phrases import count, some
 from engine.errors import GpuwhyError, InputError
-from engine.model import Class, Entity, Finding, Kind, Read, Unknown, Why, to_json
+from engine.model import Entity, Finding, Kind, Read, Unknown, Why, to_json
 
 if TYPE_CHECKING:
     from engine.catalogue.types import Catalogue
@@ -43,7 +43,6 @@ _KNOWN = (
     "known are kernel logs, nvidia-smi, amd-smi and dcgmi, exporter metrics, NCCL logs and "
     "nccl-tests, traces (nsys, PyTorch, ncu, py-spy), storage and network tools"
 )
-_LAST = (Class.BENIGN, Class.BLIND)
 _T = TypeVar("_T")
 
 
@@ -101,8 +100,7 @@ def run(
     found = [Part(name, part) for name, part in zip(names, reads, strict=True)]
     if together is not None:
         found.insert(0, Part(None, together))
-    late = frozenset(c.id for c in catalogue.taxonomy.values() if c.class_ in _LAST)
-    return answer(found, errors=errors, late=late)
+    return answer(found, reading.causes, errors=errors)
 
 
 def judged_by(engine: Engine) -> Diagnose:
@@ -134,19 +132,18 @@ async def judge(engine: Engine, text: bytes) -> list[Why]:
 
 def answer(
     found: Sequence[Part],
+    causes: Sequence[str],
     *,
     errors: Sequence[GpuwhyError] = (),
-    late: frozenset[str] = frozenset(),
 ) -> Answer:
     """Return what was read as an answer.
 
     Args:
         found: one part an input, at least one.
+        causes: those of all parts, best first.
         errors: what could not be read.
-        late: causes that stand after all others, whatever input they come from.
     """
     reads = [part.read for part in found]
-    causes = sorted(_unique(c for r in reads for c in r.causes), key=lambda c: c in late)
     return Answer(
         title=_title(reads, causes),
         blocks=tuple(_blocks(found, causes)),

@@ -55,7 +55,7 @@ class Reader(Protocol):
     is given the lines of all inputs, numbered on, because they belong together (ranks of a job).
     ``holds: ClassVar[bool]``, of one reader: while it is open it has the lines to itself; what it
     does not take in the end, the others get.
-    A class with ``skims``, byte strings, is a `Skimmer` too.
+    A class with ``skims``, byte strings, is a `Skimmer` too, one with ``long`` an `Asked`.
     """
 
     triggers: ClassVar[tuple[bytes, ...]]
@@ -91,3 +91,14 @@ class Skimmer(Protocol):
         Returns:
             How many lines, of those without a trigger, are of this kind.
         """
+
+
+class Asked(Protocol):
+    """A reader of what people write in a question, too.
+
+    Attributes:
+        long: set to True where a text is too long for one (`engine.readers.talk`): its sentences
+            are documentation.
+    """
+
+    long: bool

@@ -30,7 +30,7 @@ _INSIDE = re.compile(
 MAX_DOCUMENT: Final = 12 * 1024 * 1024
 """Documents larger than this many bytes are not parsed."""
 
-MAX_VALUES: Final = 500_000
+MAX_VALUES: Final = 300_000
 """Nor are those of more values: each takes some hundred bytes of memory, however short its text."""
 
 
@@ -168,8 +168,8 @@ class DocumentReader:
         result = None
         if isinstance(value, dict | list):
             result = read_document(value, self._context, self._start, self._joint, self._input)
-        if result is None:
-            result = _trace(text, self._context)
+            if result is None:
+                result = _trace(text, self._context)
         self._lines, self.open = [], False
         self._misses = 0 if result else self._misses + 1
         if result is not None:

@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
-from engine.errors import InputError
 from engine.model import Severity, Verdict, Why
 from engine.readers.base import Context, Result
 from engine.readers.families import Families
@@ -28,15 +27,18 @@ _NAME = re.compile(r"([a-zA-Z_:][a-zA-Z0-9_:]*)(\{|[ \t]+(?=[-+.0-9NI])|$)")
 _PROMTOOL = re.compile(r" => (\S{1,40}) @\[(\d{1,12}(?:\.\d{1,6})?)\]$")
 # Labels alone, the name among them, as query results are printed.
 _NAMELESS = re.compile(r'\{__name__="([a-zA-Z_:][a-zA-Z0-9_:]{0,200})"(?:, ?)?')
+_XID_GAUGES = ("DCGM_FI_DEV_XID_ERRORS", "DCGM_FI_DEV_XID_ERROR")
 _META = re.compile(r"# (?:TYPE|HELP|UNIT|EOF)\b")
 _SEVERITIES = tuple(Severity)
+# Labels that tell one GPU from another.
+_PLACE = ("Hostname", "hostname", "instance", "node", "UUID", "gpu_uuid", "uuid", "gpu", "gpu_id")
 
 
 class ExporterReader:
-    """Reads samples, line by line, and keeps their text for the judge.
+    """Reads samples, line by line, and keeps the text of the first ones for the judge.
 
-    Raises:
-        InputError: more exporter text than `LIMIT` bytes; files of that size are for ``why``.
+    Some nodes' exporters are a few hundred KiB; a dump of a whole fleet is for ``why`` and
+    ``sweep``, and that is said.
     """
 
     triggers: ClassVar[tuple[bytes, ...]] = (
@@ -57,7 +59,9 @@ class ExporterReader:
     )
     # Labels; key="value" alone stands in many logs.
     pattern: ClassVar[bytes] = rb'[A-Za-z0-9_:]\{[A-Za-z_][A-Za-z0-9_]*="'
-    LIMIT = 128 * 1024 * 1024
+    LIMIT = 4 * 1024 * 1024
+    # GPUs and what else has labels of its own: an answer for each is kept.
+    PLACES = 512
 
     def __init__(self, context: Context) -> None:
         self.open = False
@@ -69,6 +73,8 @@ class ExporterReader:
         self._families = Families()
         self._lines: list[str] = []
         self._size = 0
+        self._left_out = 0
+        self._places: set[tuple[str, ...]] = {()}
 
     def feed(self, number: int, text: str) -> bool:
         """Take one line of exposition text."""
@@ -109,9 +115,10 @@ class ExporterReader:
             merge(result, _doubted(answers, collected))
         causes = [*serving_causes, *(f.cause for f in findings if f.cause)]
         result.causes = list(dict.fromkeys([*result.causes, *causes]))
-        if collected.overflow:
+        if collected.overflow or self._left_out:
             result.notes.append(
-                f"Oddities were looked for in the first {collected.LIMIT} series only."
+                f"The text holds more series than are judged here ({len(self._lines):,} lines): "
+                "for all of them, gpuwhy sweep --metrics FILE."
             )
         return result
 
@@ -128,7 +135,14 @@ class ExporterReader:
         except LineError:
             return False
         words = raw[end:].partition(b"#")[0].split()
+        if not words and name in _XID_GAUGES and labels.get("err_code", "").isdecimal():
+            words = [labels["err_code"][:9].encode()]  # the label repeats what the value was
+            raw += b" " + words[0]
+            text = raw.decode("utf-8", "replace")
         if not words:
+            alone = not self._collected.series
+            if alone and not (labelled and self._collected.knows(name)):
+                return False  # a query, or a name in documentation
             self._collected.add_valueless(number, name)
             return True
         try:
@@ -143,16 +157,18 @@ class ExporterReader:
             words[0].decode("utf-8", "replace"),
             None if stamp != stamp else stamp,  # noqa: PLR0124 - NaN: no time
         )
-        self._keep(text)
+        self._keep(text, tuple(labels[key] for key in _PLACE if key in labels))
         return True
 
-    def _keep(self, text: str) -> None:
-        self._size += len(text) + 1
-        if self._size > self.LIMIT:
-            raise InputError(
-                f"more than {self.LIMIT // 1_048_576} MiB of exporter text",
-                hint="ask about it with: gpuwhy why TARGET --metrics FILE",
-            )
+    def _keep(self, text: str, place: tuple[str, ...] = ()) -> None:
+        size = len(text) + 1
+        if len(self._places) < self.PLACES:
+            self._places.add(place)
+        full = self._size + size > self.LIMIT or self._collected.overflow
+        if full or place not in self._places:
+            self._left_out += 1
+            return
+        self._size += size
         self._lines.append(text)
 
 

@@ -12,21 +12,12 @@ from typing import Any, ClassVar
 
 from engine.model import Finding, Severity
 from engine.readers.base import Context, Result
+from engine.readers.exporter_log_words import DEAD, REASONS, START
 
 _SKIPPED = re.compile(r"Skipping line (\d{1,6}) \('([A-Z0-9_]{1,100})'\): metric not enabled")
 _UNKNOWN = re.compile(r"[Cc]ould not find DCGM field[^']{0,60}'?([A-Z0-9_]{4,100})?")
 _VERSION = re.compile(
     r"(?:Starting dcgm-exporter.{0,20}Version=|dcgm-exporter:)([0-9][0-9a-z.-]{2,40})"
-)
-# What a start without trouble prints.
-_START = (
-    "Starting dcgm-exporter",
-    "DCGM successfully initialized",
-    "no fields to watch for device type",
-    "Falling back to metric file",
-    "Initializing system entities of type",
-    "Pipeline starting",
-    "Starting webserver",
 )
 _PODS = re.compile(
     r"fail\w{0,4} (?:to )?(?:get\w{0,4} pod resources|transform metrics for transform '?podMapper"
@@ -34,69 +25,6 @@ _PODS = re.compile(
     re.IGNORECASE,
 )
 _LEVEL = re.compile(r"\blevel=\"?(?:error|fatal|panic)|\b(?:ERRO|FATA|PANI)\[", re.IGNORECASE)
-# What the driver's or DCGM's words mean, and the cause; the first that matches.
-_REASONS: tuple[tuple[str, str, str, str], ...] = (
-    (
-        "module of DCGM that is not currently loaded",
-        "DCGM's profiling module did not load (error -33)",
-        (
-            "usual reasons: a GPU without profiling support (GeForce before Blackwell, Pascal and "
-            "older), no CAP_SYS_ADMIN in the container, a vGPU, DCGM 4 without its proprietary "
-            "package (datacenter-gpu-manager-4-proprietary) on Ampere and older, or a driver that "
-            "is too old"
-        ),
-        "metrics_missing",
-    ),
-    (
-        "Profiling module returned an unrecoverable error",
-        "the profiling module failed (error -37)",
-        (
-            "usual reasons: another profiler or a second host engine holds the counters (ncu, "
-            "nsys, CUPTI, nv-hostengine beside the embedded one), or a driver fault"
-        ),
-        "profiling_paused",
-    ),
-    (
-        "rofiling is not supported",
-        "profiling is not supported on this GPU (or on one of this group)",
-        "profiling metrics need a data-centre GPU from Volta on",
-        "metrics_missing",
-    ),
-    (
-        "sufficient privileges to expose profiling metrics",
-        "the exporter lacks the privilege for profiling",
-        "it needs CAP_SYS_ADMIN, or the driver option NVreg_RestrictProfilingToAdminUsers=0",
-        "metrics_missing",
-    ),
-)
-_DEAD: tuple[tuple[str, str, str], ...] = (
-    (
-        "Failed to connect to remote hostengine",
-        "The exporter cannot reach the DCGM host engine that it was told to use.",
-        (
-            "Check nv-hostengine on that address and port (5555): systemctl status nvidia-dcgm; or "
-            "leave out -r for the embedded one."
-        ),
-    ),
-    (
-        "libdcgm.so not Found",
-        "The DCGM library is not installed where the exporter runs.",
-        "Install datacenter-gpu-manager, or use the exporter's container image.",
-    ),
-    (
-        "library was not found. Install Data Center GPU Manager",
-        "The DCGM library is not installed where the exporter runs.",
-        "Install datacenter-gpu-manager, or use the exporter's container image.",
-    ),
-    (
-        "Cannot init NVML library",
-        (
-            "The exporter cannot load NVML: the driver's libraries are not in its container, or "
-            "the driver does not answer."
-        ),
-        "Use the NVIDIA container runtime (runtimeClassName: nvidia); run nvidia-smi on the node.",
-    ),
-)
 
 
 @dataclass(slots=True)
@@ -160,7 +88,7 @@ class ExporterLogReader:
         if version:
             self._version = version[1]
         taken = self._missing(number, text)
-        for words, says, action in _DEAD:
+        for words, says, action in DEAD:
             if words in text:
                 self._dead = self._dead or (number, says, action)
                 taken = True
@@ -170,7 +98,7 @@ class ExporterLogReader:
             taken = True
         if "ollecting DCP Metrics" in text and "Not" not in text:
             self._collecting = taken = True
-        taken |= any(words in text for words in _START)
+        taken |= any(words in text for words in START)
         if _PODS.search(text):
             self._pods = self._pods or (number, "larger than max" in text)
             taken = True
@@ -205,7 +133,7 @@ class ExporterLogReader:
         about = "DCP" in text or "watching fields" in text or "profiling" in text
         if not about:
             return False
-        for words, says, why, cause in _REASONS:
+        for words, says, why, cause in REASONS:
             if words in text:
                 self._reason = self._reason or _Reason(number, says, why, cause)
                 self._fatal |= "level=fatal" in text or "Failed to watch" in text

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import cast
 
-from engine.readers.base import Reader, Skimmer
+from engine.readers.base import Asked, Reader, Skimmer
 from engine.readers.scan import Scan
 from engine.readers.talk import LONG, mentions, without_quotes
 from engine.readers.text import MAX_LINE, clean
@@ -29,6 +29,7 @@ class Pass:
         self._held: list[tuple[int, bytes]] = []
         self._number = 1
         self._long = False
+        self._asked = [cast("Asked", r) for r in readers if hasattr(r, "long")]
         self.unread = 0
         self.cut = 0
 
@@ -39,7 +40,10 @@ class Pass:
 
     def block(self, block: bytes) -> None:
         """Take whole lines."""
-        self._long = self._number > 1 or block.count(b"\n") > LONG
+        if not self._long and (self._number > 1 or block.count(b"\n") > LONG):
+            self._long = True
+            for one in self._asked:
+                one.long = True
         skimmed = 0
         for reader in self._skimming:
             if any(mark in block for mark in reader.skims):

@@ -87,6 +87,14 @@ def _rates(
     if not shown:
         return
     most = " at most" if len(gpus) > 1 else ""
+    total = data.get("nvlink_bandwidth_mb_per_s")
+    profiled = [data.get(f"nvlink_{way}_mb_per_s") for way in ("tx", "rx")]
+    if total and profiled == [0, 0]:
+        what += (
+            " Both cannot be: the profiling counters (PROF) of NVLink are not collected here, "
+            "so their zeros say nothing; the total is the one to read."
+        )
+        source = f"{source}; NVIDIA/DCGM issue 149"
     yield Finding(
         kind="metrics",
         id=id_,

@@ -25,6 +25,8 @@ from engine.traces.flightrecorder import is_pickle, read_pickle
 T = TypeVar("T")
 
 _LAST = (Class.BENIGN, Class.BLIND)
+# What stands after a narrower cause that another reader found: the errors of a link whose GPU is gone.
+_AFTER = {"pcie_errors": ("gpu_off_bus",)}
 # Places in the order of results, before and after those of the readers.
 _FIRST, _LAST_OF_ALL = -1, 1 << 20
 
@@ -62,6 +64,9 @@ class Reading:
 
     Each is judged by itself, except for kinds that belong together (the logs of a job's ranks, two
     profiles of a kernel): readers and documents of such kinds are given all inputs.
+
+    Attributes:
+        causes: after `finish`, those of all inputs, best first.
     """
 
     def __init__(self, catalogue: Catalogue, diagnose: Diagnose | None = None) -> None:
@@ -71,6 +76,7 @@ class Reading:
         self._joint = Joint(self._context)
         self._inputs: list[_Input] = []
         self._lines = 0
+        self.causes: tuple[str, ...] = ()
 
     def add(
         self,
@@ -118,12 +124,13 @@ class Reading:
         if len(self._inputs) == 1:
             self._inputs[0].ordered += together.ordered
             together = _Input(0)
+        everything = [pair for one in (*self._inputs, together) for pair in one.ordered]
+        self.causes = _ranked(_sorted(everything), self._catalogue)
         parts = [self._whole(one) for one in self._inputs]
         return parts, self._whole(together) if together.ordered else None
 
     def _whole(self, one: _Input) -> Read:
-        results = [result for _, result in sorted(one.ordered, key=itemgetter(0))]
-        return redacted(_together(results, self._catalogue, one.unread))
+        return redacted(_together(_sorted(one.ordered), self._catalogue, one.unread))
 
     def _text(self, one: _Input, chunks: Iterable[bytes], name: str) -> list[Result]:
         readers = [self._reader(n, make) for n, make in enumerate(READERS)]
@@ -176,6 +183,11 @@ class _Input:
     start: int
     ordered: list[tuple[int, Result]] = field(default_factory=list)
     unread: int = 0
+
+
+def _sorted(ordered: Iterable[tuple[int, Result]]) -> list[Result]:
+    """Return results in the order of their readers."""
+    return [result for _, result in sorted(ordered, key=itemgetter(0))]
 
 
 def _together(results: Sequence[Result], catalogue: Catalogue, unread: int) -> Read:
@@ -234,7 +246,11 @@ def _ranked(results: Iterable[Result], catalogue: Catalogue) -> tuple[str, ...]:
         return info is not None and info.class_ in _LAST
 
     causes = _unique(c for result in results for c in result.causes)
-    return tuple(sorted(causes, key=late))
+
+    def place(cause: str) -> tuple[bool, bool]:
+        return late(cause), any(root in causes for root in _AFTER.get(cause, ()))
+
+    return tuple(sorted(causes, key=place))
 
 
 def _unique(items: Iterable[T]) -> tuple[T, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from engine.catalogue.types import Catalogue
@@ -17,6 +18,7 @@ _BUSY = 50.0
 _LOW = 0.5
 # Series that come and go by design: the first Xid, the first clock event.
 _SPARSE = ("XID", "_EXP_", "VGPU", "CLOCK_EVENTS")
+_WITHOUT = re.compile(r"GeForce (?!RTX 50\d\d)|\bTesla [MPK]\d|\bQuadro [MPK]\d")
 _Key = tuple[tuple[str, str], str | None]
 
 
@@ -25,6 +27,7 @@ def profiling_oddities(collected: Collected, _catalogue: Catalogue) -> Iterator[
     yield from _averages(collected)
     yield from _zeros(collected)
     yield from _gaps(collected)
+    yield from _unsupported(collected)
 
 
 def averaged(collected: Collected) -> list[Series]:
@@ -103,6 +106,29 @@ def _zeros(collected: Collected) -> Iterator[Finding]:
         cause="profiling_paused",
         data={"gpu_util_percent": util, "gpus": len(zero)},
         sources=("NVIDIA/dcgm-exporter issue 662",),
+    )
+
+
+def _unsupported(collected: Collected) -> Iterator[Finding]:
+    """GPUs of which DCGM reads no profiling metrics, in a text without any."""
+    found = [s for s in collected.series.values() if _WITHOUT.search(s.place.model or "")]
+    if not found or any(is_profiling(s.name) for s in collected.series.values()):
+        return
+    yield Finding(
+        kind="metrics",
+        id="no_profiling",
+        severity=Severity.INFO,
+        says=(
+            f"{listed(s.place.model or '' for s in found)}: DCGM has no profiling metrics "
+            "(DCGM_FI_PROF_*) for GeForce cards before Blackwell (RTX 50) and for GPUs before "
+            "Volta, so none of them will show up here: not supported, no fault of the exporter."
+        ),
+        action="Use DCGM_FI_DEV_GPU_UTIL and power draw; profile with Nsight for more.",
+        entity=None,
+        line=found[0].line,
+        cause=None,
+        data={"models": list(dict.fromkeys(s.place.model for s in found))[:16]},
+        sources=("NVIDIA/dcgm-exporter issues 152, 294 and 404", "NVIDIA/DCGM issue 234"),
     )
 
 

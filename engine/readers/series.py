@@ -60,7 +60,7 @@ class Series:
 class Collected:
     """Everything a text holds, bounded in number of series."""
 
-    LIMIT = 100_000
+    LIMIT = 12_000
 
     def __init__(self, catalogue: Catalogue) -> None:
         self.series: dict[tuple[str, frozenset[tuple[str, str]]], Series] = {}

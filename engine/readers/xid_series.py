@@ -59,7 +59,9 @@ def xid_gauges(collected: Collected, catalogue: Catalogue) -> Iterator[Finding]:
                 "driver restarts, so its time is unknown."
             ),
             action=(
-                "Look in the kernel log (dmesg) for its time; only a change is an event. "
+                "Look in the kernel log (dmesg) for its time and for others: only a change is an "
+                "event, the same code again changes nothing, and some Xids never reach this gauge "
+                "(62 for one). "
                 f"If it is recent: {asks}"
             ),
             entity=entity,

@@ -38,6 +38,7 @@ _BARE = re.compile(
     r"|SMU: (?:I'm not done with|No response)|[Uu]ncorrectable hardware error ?\(ERREVENT"
     r"|\d{1,9} (?:new )?(?:un)?correctable hardware errors? detected in"
     r"|[Pp]oison is consumed by client|Saved bad pages \d"
+    r"|Process (?:information: process )?\S{1,60} pid \d{1,10} thread \S{1,60} pid \d"
     r"|\[(?:gfx|mm)hub\d?\] (?:(?:no-)?retry )?page fault \(src_id|WARN: GPU is throttled"
 )
 _QUOTES = " \t\"'`,;:)]"

@@ -19,8 +19,9 @@ from engine.readers.nccl.messages import Messages, printable
 from engine.readers.nccl.told import ORDER, Told
 
 _SET = re.compile(r"^((?:NCCL|RCCL)_[A-Z0-9_]{1,60}) set (?:by environment )?to (.{0,300}?)\.?$")
+# The value of another variable is not known.
 _ASSIGNED = re.compile(
-    r"^((?:TORCH_NCCL|NCCL|RCCL)_[A-Z0-9_]{1,60})[=:] ?[\"']?([^\"'\s#;&]{0,200})"
+    r"^((?:TORCH_NCCL|NCCL|RCCL)_[A-Z0-9_]{1,60})[=:] ?(?![\"']?\$)[\"']?([^\"'\s#;&]{0,200})"
 )
 _INVALID = re.compile(
     r"^Invalid value (\S{1,80}) for ((?:NCCL_)?[A-Z0-9_]{1,60}), using default (\S{1,40})"

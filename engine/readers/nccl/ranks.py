@@ -146,7 +146,12 @@ class Ranks:
         return f"{parent[0] if parent else '?'}/{split['count']}/{split['color']}/{nranks}"
 
     def _suspect(self, one: Communicator) -> bool:
-        """Whether ranks are missing that cannot just be on nodes whose logs were not given."""
+        """Whether ranks are missing that cannot just be on nodes whose logs were not given.
+
+        Where one rank has its communicator, all took part: the log is a part of itself.
+        """
+        if one.complete:
+            return False
         missing = len(one.missing)
         per_host = max(self._per_host(one), default=0)
         return missing > 0 and not (per_host and missing % per_host == 0)

@@ -24,6 +24,8 @@ _DEEPEST: Final = 32
 _MOST: Final = 1_024
 # A node has some hundred lines; what never ends is no topology.
 _LONGEST: Final = 65_536
+# So many lines that are no XML end a file that lacks its end.
+_FOREIGN: Final = 2
 
 
 @dataclass(slots=True)
@@ -67,6 +69,7 @@ class Topology:
     nics: list[Nic] = field(default_factory=list)
     cpus: int = 0
     switches: bool = False
+    cut: bool = False
     paths: dict[tuple[str, str], int] = field(default_factory=dict)
     """Path types (inside, between nodes) of the graphs, with their line."""
 
@@ -81,7 +84,7 @@ class TopologyReader:
         self._done: list[Topology] = []
         self._now: Topology | None = None
         self._stack: list[tuple[str, Mapping[str, str]]] = []
-        self._lines = 0
+        self._lines = self._foreign = 0
 
     def feed(self, number: int, text: str) -> bool:
         """Take one line of the file."""
@@ -90,22 +93,30 @@ class TopologyReader:
                 return False
             self._now = Topology(number)
             self._stack.clear()
-            self._lines = 0
+            self._lines = self._foreign = 0
         seen = False
         for tag in _TAG.finditer(text):
             seen = True
             if self._now is not None:
                 self._tag(self._now, number, tag)
         self._lines += 1
-        if self._lines > _LONGEST:
-            self._close()
+        self._foreign = 0 if seen or not text.strip() else self._foreign + 1
+        if self._lines > _LONGEST or self._foreign > _FOREIGN:
+            self._cut()
         self.open = self._now is not None
         return seen or not text.strip() or "<" in text
 
     def finish(self) -> Result:
         """Say what each file shows."""
-        self._close()
+        self._cut()
         return topology_words.result(self._done)
+
+    def _cut(self) -> None:
+        """Close a file that has no end: its last GPU, and the NICs, may lack what came there."""
+        if self._now is not None:
+            self._now.cut = True
+            del self._now.gpus[-1:]
+            self._close()
 
     def _close(self) -> None:
         if self._now is not None and len(self._done) < 256:

@@ -50,7 +50,8 @@ def _findings(one: Topology) -> Iterator[Finding]:
     yield from _links(one)
     yield from _pcie(one)
     yield from _gdr(one)
-    yield from _far(one)
+    if not one.cut:
+        yield from _far(one)
     yield from _graphs(one)
     if one.gpus or one.nics:
         yield _summary(one)

@@ -78,7 +78,7 @@ _BUS = r"(?:bus[ _-]?bw|bus[ _-]?bandwidth)"
 _SIZED = r"(?:(?:at|@|for)[ \t]\d{1,5}[ \t]?[KMG]i?B?\b[^\d\n]{0,12})?"
 _NO_OTHER_UNIT = r"(?!\d|[ \t]?(?:Gb|us\b|ms\b|%|x\b|[KMG]i?B\b(?!/)|[KMG]\b(?!B)))"
 _BUSBW = re.compile(
-    rf"(?i:\b{_BUS}\b)(?![^\d\n]{{0,24}}(?:ratio|factor))[^\d\n|]{{0,24}}"
+    rf"(?i:(?<![\w-]){_BUS}\b)(?![^\d\n]{{0,24}}(?:ratio|factor|\balg))[^\d\n|]{{0,24}}"
     rf"{_SIZED}{_RANGE}{_NO_OTHER_UNIT}"
 )
 _BUSBW_AFTER = re.compile(rf"\b{_RANGE}{_UNIT}[^\d\n:;,|]{{0,16}}{_BUS}", re.IGNORECASE)

@@ -51,6 +51,11 @@ _AVERAGE = re.compile(r"\bAvg bus bandwidth[ \t]{0,8}:[ \t]{0,4}(\S{1,24})(.{0,2
 _NAMED = re.compile(r"(?i)\bbus ?bw\b|\bbus[ _]bandwidth\b")
 # A launcher's tag of the rank, which may stand in the middle of a row that was written in parts.
 _TAG = re.compile(r"\[\d{1,6}(?:,\d{1,6})?\](?:<std(?:out|err)>:?)?")
+# Where a text is no question, tables and points of Markdown and YAML, and sentences of so many
+# words are documentation. What a run was made on may stand in the first lines.
+_TOP, _WORDS = 20, 8
+_POINT = re.compile(r"\s*(?:[|<>*-]|\w+: [\[{'\"A-Za-z])")
+_WORD = re.compile(r"(?<!\S)[a-z]{2,20}[,.:;)]?(?!\S)")
 # A whole report in JSON is a document's.
 _DOCUMENT = re.compile(r"\s{0,8}\{\s{0,8}\"version\"\s{0,4}:")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
@@ -74,7 +79,7 @@ class NcclTestsReader:
     MAX_RUNS = 64
 
     def __init__(self, context: Context) -> None:
-        self.open = False
+        self.open = self.long = False
         self._catalogue = context.catalogue
         self._runs: list[Run] = []
         self._run: Run | None = None
@@ -186,6 +191,10 @@ class NcclTestsReader:
 
     def _said(self, number: int, text: str) -> bool:
         """Take a command line, or a sentence."""
+        if self.long and _documented(text):
+            if number <= _TOP:
+                learn_prose(self._setup, text[:_PROSE])
+            return False
         found = BINARY.search(text)
         binary = found is not None
         prose = text[:_PROSE]
@@ -239,6 +248,12 @@ class NcclTestsReader:
             self._runs.append(run)
         else:
             self._dropped += 1
+
+
+def _documented(text: str) -> bool:
+    if text.lstrip().startswith("#"):
+        return False
+    return _POINT.match(text) is not None or len(_WORD.findall(text[:_PROSE])) >= _WORDS
 
 
 def _worst_first(findings: list[Finding]) -> list[Finding]:

@@ -86,7 +86,8 @@ def _speeds(text: str | None) -> dict[str, float]:
 def _link(module: Module) -> Iterable[Finding]:
     state, physical = module.text("state"), module.text("physical state")
     speed = module.text("speed")
-    if state and state.lower() != "active":
+    # A word that was cut off says nothing.
+    if state and not "active".startswith(state.lower()):
         advice = module.text("recommendation")
         closed = module.count("status opcode") == _CLOSED_BY_COMMAND
         yield finding(

@@ -34,6 +34,7 @@ _KEPT = (
     "swapped",
     "kv_usage",
     "prefix_hit_rate",
+    "external_hit_rate",
     "prompt_throughput",
     "generation_throughput",
     "accept_length",
@@ -68,7 +69,7 @@ class ServingLogReader:
     pattern: ClassVar[bytes] = failure_kinds.PATTERN
 
     def __init__(self, context: Context) -> None:
-        self.open = False
+        self.open = self.long = False
         self._catalogue = context.catalogue
         self._courses: dict[tuple[str, str], Course] = {}
         self._preemptions = Preemptions()
@@ -102,7 +103,7 @@ class ServingLogReader:
             or self._startup.feed(number_, text)
             or self._old_hits(text)
             or "#running-req:" in text
-            or self._prose.feed(number_, text)
+            or (not self.long and self._prose.feed(number_, text))
         )
 
     def finish(self) -> Result:

@@ -139,6 +139,17 @@ def _impossible(serving: Iterable[Series], quantities: Quantities) -> Iterator[F
         and (s.last < 0 or s.last > 100)
         and any(n.quantity in _RATIOS for n in quantities.of(s.name))
     ]
+    off = [s for s in odd if s.last == -1 and "prefix_cache_hit_rate" in s.name]
+    if off:
+        yield _finding(
+            "prefix_caching_off",
+            f"{listed(s.name for s in off)} reads -1: prefix caching is off or not supported "
+            "there, which is no hit rate.",
+            "Nothing to do; --enable-prefix-caching turns it on where prompts share prefixes.",
+            off[0],
+            {"metrics": list(dict.fromkeys(s.name for s in off))[:64]},
+        )
+    odd = [s for s in odd if s not in off]
     if not odd:
         return
     yield _finding(

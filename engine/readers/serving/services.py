@@ -27,6 +27,7 @@ _MAX_ENGINES = 1024
 _PERCENT_FROM = 1.5
 _MAX_DIGITS = 16
 _MAX_LIMITS = 8
+_RATIOS = ("kv_usage", "prefix_hit_rate", "accept_rate")
 _MAX_POSITIONS = 64
 
 
@@ -256,6 +257,8 @@ def _read(engine: Engine, quantity: str, cell: _Cell, *, repeated: bool) -> None
     for series, scale in cell.series:
         if series.last is None or not math.isfinite(series.last):
             continue
+        if quantity in _RATIOS and not 0 <= series.last <= 100:
+            continue  # told as corrupt
         key = frozenset((k, v) for k, v in series.labels.items() if k not in _SAME)
         if series.last * scale >= now.get(key, -math.inf):
             now[key] = series.last * scale
@@ -271,7 +274,7 @@ def _read(engine: Engine, quantity: str, cell: _Cell, *, repeated: bool) -> None
 
 def _ratio(quantity: str, values: Mapping[object, float]) -> float:
     """Counts add up; of a ratio the largest counts, and percent is read as such."""
-    if quantity not in {"kv_usage", "prefix_hit_rate", "accept_rate", "accept_length"}:
+    if quantity not in {*_RATIOS, "accept_length"}:
         return sum(values.values())
     top = max(values.values())
     return top / 100 if top > _PERCENT_FROM and quantity != "accept_length" else top

@@ -60,7 +60,7 @@ def summary(load: Load) -> str:
     if several and any(engine_words(e) for e in load.engines.values()):
         parts.append(_each(load))
     parts += [_preemptions(load), _prefix(load), _latencies(load), _means(load), _tokens(load)]
-    parts.append(_steps(load))
+    parts += [_lengths(load), _steps(load)]
     parts.append(_totals(load))
     said = [part for part in parts if part]
     head = f"{load.called}{f' ({len(load.engines)} engines)' if several else ''}: "
@@ -165,12 +165,26 @@ def _preemptions(load: Load) -> str:
 
 
 def _prefix(load: Load) -> str:
-    rate = hit_rate(load)
+    rate, outside = hit_rate(load), _external(load)
     if rate is None:
-        return ""
+        return outside
     counted = load.total("prefix_queries") and load.mean("prefix_hit_rate") is None
     of = f" (of prompt tokens, not of requests; {load.since})" if counted else ""
-    return f"Prefix cache hit rate {percent(rate)}{of}."
+    said = f"Prefix cache hit rate {percent(rate)}{of}."
+    return f"{said} {outside}" if outside else said
+
+
+def _external(load: Load) -> str:
+    """What a KV connector found of the prompt tokens that it was asked for."""
+    grown = load.growth("external_hits"), load.growth("external_queries")
+    totals = load.total("external_hits"), load.total("external_queries")
+    hits, asked = grown if grown[1] else totals
+    said = load.mean("external_hit_rate")
+    if said is None and hits is not None and asked:
+        said = min(hits / asked, 1.0)
+    if said is None:
+        return ""
+    return f"Hit rate of the external KV cache (connector) {percent(said)}."
 
 
 def _latencies(load: Load) -> str:
@@ -213,6 +227,17 @@ def _tokens(load: Load) -> str:
             if grown is not None:
                 words.append(f"{number(grown / load.span_s)} {word} tokens/s")
     return f"{' and '.join(words)}." if words else ""
+
+
+def _lengths(load: Load) -> str:
+    """How long requests are: what prefill and decoding have to do."""
+    words = []
+    for quantity, word in (("prompt_length", "prompt"), ("output_length", "answer")):
+        histogram = load.histograms.get(quantity)
+        mean = histogram.mean if histogram else None
+        if mean is not None and math.isfinite(mean):
+            words.append(f"{word}s {number(round(mean))}")
+    return f"Tokens of a request in the mean: {', '.join(words)}." if words else ""
 
 
 def _steps(load: Load) -> str:

@@ -31,7 +31,9 @@ _HANDLE: Final = re.compile(
     re.IGNORECASE,
 )
 # Not as a value of a listing (`` : GPU is lost``) or of CSV: that is those readers' to say.
-_LOST: Final = re.compile(rf"(?<!\s: )(?<!\[)(?:({_ADDRESS}): )?GPU is lost\b", re.IGNORECASE)
+_LOST: Final = re.compile(
+    rf"(?<!\s: )(?<!\[)(?<!\ba )(?<!\bthis )(?:({_ADDRESS}): )?GPU is lost\b", re.IGNORECASE
+)
 _REV_FF: Final = re.compile(
     rf"\b({_ADDRESS}) (?:3D controller|VGA compatible controller|Display controller"
     rf"|Processing accelerators)\b.{{0,120}}\(rev ff\)"

@@ -15,11 +15,12 @@ ANSWERS: dict[str, Answer] = {
     **{f"sweep-{name}": sweep.answer(a) for name, a in answers.SWEEPS.items()},
     **{f"decode-{name}": decode.answer(a) for name, a in answers.DECODES.items()},
     **{
-        f"read-{name}": read.answer([read.Part("kern.log", a)]) for name, a in answers.READS.items()
+        f"read-{name}": read.answer([read.Part("kern.log", a)], a.causes)
+        for name, a in answers.READS.items()
     },
     "read-files": read.answer(
         [read.Part(name, a) for name, a in answers.READS.items()],
-        late=frozenset({"gpu_off_bus"}),
+        list(dict.fromkeys(c for a in answers.READS.values() for c in a.causes)),
     ),
 }
 

@@ -83,12 +83,24 @@ def test_what_is_not_recognised_is_no_health(engine):
 
 
 def test_benign_causes_stand_after_those_of_other_inputs(engine):
-    from bot.commands.read import Part, answer
-    from engine.model import Read
+    idle = exposition(0, 1, 345).replace(b"} 99\n", b"} 0\n")
+    inputs = [Input("a", [idle]), Input("b", [XID])]
+    answer = run(inputs, catalogue=engine.catalogue, diagnose=judged_by(engine))
+    assert answer.data["causes"][0] == "gpu_off_bus"
+    assert answer.data["causes"][-1] == "idle"
 
-    reads = [
-        Part("a", Read(("x",), (), ("xid_history",), 0)),
-        Part("b", Read(("x",), (), ("gpu_off_bus",), 0)),
-    ]
-    late = frozenset({"xid_history"})
-    assert answer(reads, late=late).data["causes"] == ["gpu_off_bus", "xid_history"]
+
+def test_a_cause_in_a_later_file_may_stand_first(engine):
+    """A rank that ran out of memory is why the others hang, whatever file stands first."""
+    hang = (
+        b"[Rank 0] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=7, "
+        b"OpType=ALLREDUCE, NumelIn=1, NumelOut=1, Timeout(ms)=600000) ran for 600010 milliseconds "
+        b"before timing out.\n"
+    )
+    memory = (
+        b"torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 1 has a total "
+        b"capacity of 79.15 GiB of which 1.10 GiB is free.\n"
+    )
+    inputs = [Input("rank0", [hang]), Input("rank1", [memory])]
+    causes = run(inputs, catalogue=engine.catalogue).data["causes"]
+    assert causes == ["gpu_memory_full", "collective_hang"]

@@ -49,7 +49,10 @@ ANSWERS = {
     **{f"why-{name}": why.answer(found) for name, found in WHYS.items()},
     **{f"sweep-{name}": sweep.answer(found) for name, found in SWEEPS.items()},
     **{f"decode-{name}": decode.answer(found) for name, found in DECODES.items()},
-    **{f"read-{name}": read.answer([read.Part("-", found)]) for name, found in READS.items()},
+    **{
+        f"read-{name}": read.answer([read.Part("-", found)], found.causes)
+        for name, found in READS.items()
+    },
     "help": help_.run(),
     "help-why": help_.run("why"),
     "refusal": failed(UsageError("no command 'whi' here", hint="did you mean 'why'?")),

@@ -7,7 +7,6 @@ from collections.abc import Callable
 import pytest
 
 from engine.catalogue import Catalogue
-from engine.errors import InputError
 from engine.model import (
     Class,
     Confidence,
@@ -225,7 +224,9 @@ def test_lookalikes_are_no_samples(text: str, read_text: ReadText) -> None:
     assert answer.unread_lines == 1
 
 
-def test_too_much_text_is_for_why(catalogue: Catalogue, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_much_text_is_judged_in_part_and_said(
+    catalogue: Catalogue, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(ExporterReader, "LIMIT", 1_000)
-    with pytest.raises(InputError, match="gpuwhy why TARGET --metrics"):
-        read((line("DCGM_FI_DEV_GPU_TEMP", 41) * 100).encode(), catalogue)
+    answer = read((line("DCGM_FI_DEV_GPU_TEMP", 41) * 100).encode(), catalogue)
+    assert any("gpuwhy sweep --metrics" in note for note in answer.notes)
