@@ -25,6 +25,8 @@ _UNNAMED = {"host": "HOST", "gpu": "GPU", "pod": "POD", "namespace": "NAMESPACE"
 # Quoting does not help where ssh hands its words to a second shell on the host, nor against a
 # destination that ssh takes for an option (-oProxyCommand=...).
 _UNKNOWN = "unknown"
+# A reading that a sentence only adds is left out where it is not there: "runs hot (die 90 °C)".
+_ADDED = re.compile(r" \((?:[A-Za-z][\w ]{0,40} )?unknown\)| (?:to|at|of|with) unknown\b")
 _PLAIN_WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/-]{0,252}")
 
 
@@ -34,7 +36,7 @@ def fill(text: str, values: Callable[[str], str]) -> str:
 
 
 def sentence(template: str, frame: Frame, i: int, catalogue: Catalogue) -> str:
-    """Fill a sentence for entity i: what is not known is said to be not known."""
+    """Fill a sentence for entity i: what is not known is left out, or said to be not known."""
     entity = frame.entities[i]
 
     def value(name: str) -> str:
@@ -42,7 +44,7 @@ def sentence(template: str, frame: Frame, i: int, catalogue: Catalogue) -> str:
             return _name(entity, name) or f"an unknown {name}"
         return _reading(name, frame, i, catalogue)
 
-    return fill(template, value)
+    return _ADDED.sub("", fill(template, value))
 
 
 def _reading(name: str, frame: Frame, i: int, catalogue: Catalogue) -> str:

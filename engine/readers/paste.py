@@ -25,7 +25,7 @@ from engine.traces.flightrecorder import is_pickle, read_pickle
 T = TypeVar("T")
 
 _LAST = (Class.BENIGN, Class.BLIND)
-# What stands after a narrower cause that another reader found: the errors of a link whose GPU is gone.
+# What stands after a narrower cause of another reader: errors of a link whose GPU is gone.
 _AFTER = {"pcie_errors": ("gpu_off_bus",)}
 # Places in the order of results, before and after those of the readers.
 _FIRST, _LAST_OF_ALL = -1, 1 << 20

@@ -54,7 +54,7 @@ def _events(collected: Collected, catalogue: Catalogue) -> Iterator[Finding]:
             if parts
             else f"No clock event of {entity.name} was seen {when}: nothing throttled it."
         )
-        if seen and not bad:
+        if seen and len(reasons) == len(seen) and not bad:
             says += " None of them is a fault: " + " ".join(
                 str(catalogue.entries["throttle_reasons"][r]["meaning"]) for r in reasons[:2]
             )
