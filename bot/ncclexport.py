@@ -31,8 +31,12 @@ POLL_S = 1.0
 # Records counted at a time: a scrape waits no longer than these take.
 _BATCH = 2_000
 _SAY_EVERY_S = 5.0
-# Scrapes that are being answered when it is told to stop get this long.
-_SHUTDOWN_S = 5.0
+# Scrapes that are being answered when it is told to stop get this long twice: aiohttp waits, tells
+# them, and waits again.
+_SHUTDOWN_S = 1.5
+# Whoever takes longer to read an answer is cut off: it holds the text as long.
+_SEND_S = 10.0
+_PIECE = 1 << 16
 
 _Say = Callable[[str], None]
 
@@ -143,9 +147,14 @@ async def _follow(exporter: Exporter, stop: asyncio.Event) -> None:
 async def _serve(
     exporter: Exporter, host: str | None, port: int, stop: asyncio.Event, say: _Say
 ) -> None:
-    async def metrics(_: web.Request) -> web.Response:
-        body = await asyncio.to_thread(exporter.text)
-        return web.Response(body=body, headers={"Content-Type": CONTENT_TYPE})
+    writing: asyncio.Task[bytes] | None = None
+
+    async def metrics(request: web.Request) -> web.StreamResponse:
+        nonlocal writing
+        # Scrapes that come while the text is being written share it: many cost no more than one.
+        if writing is None or writing.done():
+            writing = asyncio.create_task(asyncio.to_thread(exporter.text))
+        return await _send(request, await asyncio.shield(writing))
 
     async def alive(_: web.Request) -> web.Response:
         return web.Response(text="ok\n")
@@ -167,6 +176,23 @@ async def _serve(
         await stop.wait()
     finally:
         await runner.cleanup()
+
+
+async def _send(request: web.Request, body: bytes) -> web.StreamResponse:
+    """Answer with a text piece by piece, so that a reader who waits holds no copy of it."""
+    response = web.StreamResponse(headers={"Content-Type": CONTENT_TYPE})
+    response.content_length = len(body)
+    try:
+        async with asyncio.timeout(_SEND_S):
+            await response.prepare(request)
+            if request.method != "HEAD":
+                for at in range(0, len(body), _PIECE):
+                    await response.write(body[at : at + _PIECE])
+            await response.write_eof()
+    except (TimeoutError, ConnectionError):
+        if request.transport is not None:
+            request.transport.abort()
+    return response
 
 
 def _address(text: str) -> tuple[str | None, int]:

@@ -56,12 +56,16 @@ class Selection:
 
 @dataclass(slots=True)
 class Batch:
-    """What a source answered to one wave of selections."""
+    """What a source answered to one wave of selections.
+
+    ``written`` says, for samples without times, when the source was last written to (Unix s).
+    """
 
     series: list[RawSeries] = field(repr=False)
     at: float | None
     queries: int
     warnings: list[str] = field(default_factory=list)
+    written: float | None = None
 
 
 @dataclass(slots=True)
@@ -105,7 +109,8 @@ class Frame:
         origins: (signal, entity index) to where it was found.
         window_s: the window fetched (s).
         logged: entity index to the Xids that a kernel log has of it: (Unix s, code, where).
-        log_only: (entity index, code) of those that no sample of a gauge shows.
+        gauge: the column ``xid`` as the metrics have it, before Xids of a log joined it.
+        placed: signals that have times where the rest has none (s, 0 is the moment judged).
     """
 
     entities: Sequence[Entity]
@@ -118,10 +123,15 @@ class Frame:
     origins: dict[tuple[str, int], Origin] = field(default_factory=dict)
     window_s: float = 900.0
     logged: dict[int, list[tuple[float, int, str]]] = field(default_factory=dict)
-    log_only: set[tuple[int, float]] = field(default_factory=set)
+    gauge: Column | None = None
+    placed: frozenset[str] = frozenset()
 
     def __len__(self) -> int:
         return len(self.entities)
+
+    def has_times(self, signal: str) -> bool:
+        """Return whether the samples of a signal have times."""
+        return self.timed or signal in self.placed
 
     def samples(self, signal: str, i: int) -> tuple[Floats, Floats]:
         """Return (times, values) of one signal of entity i; both empty if there is no reading."""

@@ -32,7 +32,7 @@ from bot.commands import parts
 from bot.commands.decode import words
 from bot.phrases import count, some
 from engine.errors import GpuwhyError, InputError
-from engine.model import Entity, Finding, Kind, Read, Unknown, Why, to_json
+from engine.model import Entity, Finding, Kind, Read, Severity, Unknown, Why, to_json
 
 if TYPE_CHECKING:
     from engine.catalogue.types import Catalogue
@@ -43,6 +43,9 @@ _KNOWN = (
     "known are kernel logs, nvidia-smi, amd-smi and dcgmi, exporter metrics, NCCL logs and "
     "nccl-tests, traces (nsys, PyTorch, ncu, py-spy), storage and network tools"
 )
+_SEVERITIES = tuple(Severity)
+# Sources of a finding that are shown.
+_SOURCES = 2
 _T = TypeVar("_T")
 
 
@@ -204,12 +207,12 @@ def _title(reads: Sequence[Read], causes: Sequence[str]) -> Line:
 
 
 def _blocks(found: Sequence[Part], causes: Sequence[str]) -> Iterator[Block]:
-    for part in found:
+    for part in sorted(found, key=lambda part: (part.name is not None, _worst(part.read))):
         if len(found) > 1 and not _silent(part.read):
             yield Heading(line(part.name or "All together"))
         if part.read.findings:
             yield Heading(line("Findings"), 2)
-            yield Bullets(tuple(_finding(f) for f in part.read.findings))
+            yield Bullets(tuple(_finding(f) for f in _in_order(part.read.findings, causes)))
         for diagnosis in part.read.diagnoses:
             yield Heading(line(*parts.cause_line(diagnosis, None)))
             yield from parts.diagnosis_blocks(diagnosis, diagnosis.entity, None)
@@ -225,6 +228,22 @@ def _blocks(found: Sequence[Part], causes: Sequence[str]) -> Iterator[Block]:
     yield from parts.unseen_blocks(_unknown([part.read for part in found]))
     if len(causes) > 1:
         yield Text(line("Causes, best first: ", ", ".join(causes)))
+
+
+def _in_order(findings: Sequence[Finding], causes: Sequence[str]) -> list[Finding]:
+    """Return findings in the order of their causes; the rest keep their places after those."""
+
+    def place(finding: Finding) -> int:
+        known = finding.cause in causes
+        return causes.index(str(finding.cause)) if known else len(causes)
+
+    return sorted(findings, key=place)
+
+
+def _worst(read: Read) -> int:
+    """Return the place of the worst severity of a part."""
+    found = [f.severity for f in read.findings] + [d.severity for d in read.diagnoses]
+    return min(map(_SEVERITIES.index, found), default=len(_SEVERITIES))
 
 
 def _silent(read: Read) -> bool:
@@ -254,7 +273,10 @@ def _finding(finding: Finding) -> Bullet:
     if known:
         under.append(Bullet(line(muted(words(known)))))
     if finding.sources:
-        under.append(Bullet(line(muted("sources: " + "; ".join(finding.sources)))))
+        listed = list(finding.sources[:_SOURCES])
+        if len(finding.sources) > _SOURCES:
+            listed.append(f"{len(finding.sources) - _SOURCES} more in --json")
+        under.append(Bullet(line(muted("sources: " + "; ".join(listed)))))
     return Bullet(head, tuple(under))
 
 

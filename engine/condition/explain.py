@@ -281,7 +281,7 @@ class Explainer:
         title, codes = self.writer.title(node.signal), codes_in_words(node.codes)
         values, lo, hi = one.window(node.signal, node.window_s)
         inside = values[lo:hi]
-        if not inside or not one.timed:
+        if not inside or not one.memo.frame.has_times(node.signal):
             return "", value
         changes = [k for k in range(1, len(inside)) if inside[k] != inside[k - 1]]
         wanted = [k for k in changes if inside[k] in node.codes]

@@ -283,6 +283,6 @@ def _changed_to(fleet: Fleet, node: ChangedTo) -> Truths:
     # A code without a time, or alone, may be old or new; other values are no change to it.
     out[rows.rows] = np.where(windows.any_of(rows, node.codes), 0, -1)
     some = rows.at_least(2)
-    if fleet.timed and some.rows.size:
+    if fleet.memo.frame.has_times(node.signal) and some.rows.size:
         out[some.rows] = _sign(windows.changed_to(some, node.codes))
     return out

@@ -126,7 +126,7 @@ class One:
     def window(self, signal: str, window_s: float) -> tuple[list[float], int, int]:
         """Return the values of a signal and the half-open range of those inside the window."""
         ts, values = self.memo.series(signal, self.i)
-        if not self.timed:
+        if not self.timed and not self.memo.frame.has_times(signal):
             return values, 0, len(values)
         return values, bisect_left(ts, self.at - window_s), bisect_right(ts, self.at)
 
@@ -186,7 +186,7 @@ class Fleet:
             return None
         lo, hi = column.offsets[:-1], column.offsets[1:]
         start = self.at - window_s
-        if self.timed:
+        if self.memo.frame.has_times(signal):
             oldest, newest = self.memo.extent(signal, column)
             first = lo
             if oldest < start:

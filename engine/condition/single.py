@@ -325,7 +325,7 @@ def _changed_to(one: One, node: ChangedTo) -> int:
     if lo >= hi:
         return 0
     inside = values[lo:hi]
-    if not one.timed or len(inside) == 1:
+    if not one.memo.frame.has_times(node.signal) or len(inside) == 1:
         # A code without a time, or alone, may be old or new; other values are no change to it.
         return 0 if any(value in node.codes for value in inside) else -1
     changed = any(new != old and new in node.codes for old, new in pairwise(inside))

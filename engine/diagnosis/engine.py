@@ -12,9 +12,9 @@ from engine import __version__
 from engine.catalogue.types import Catalogue
 from engine.diagnosis.combine import combine
 from engine.diagnosis.fetch import LOOKBACK_LOST_S, Fetched, Fetcher, matches
-from engine.diagnosis.history import LOOKBACK_HISTORY_S, XID_HISTORY, date_xid
+from engine.diagnosis.history import LOOKBACK_HISTORY_S, date_xid, of_gauge
 from engine.diagnosis.judge import Judge, Judgement, missing_core
-from engine.diagnosis.logged import earlier, unknown_logs, unmatched
+from engine.diagnosis.logged import earlier, elsewhere, unknown_logs, unmatched
 from engine.diagnosis.logwatch import LogWatch
 from engine.diagnosis.lost import lost, placeholder
 from engine.diagnosis.present import current, late, silent
@@ -87,7 +87,9 @@ class Engine:
             readings, chosen = await self._read(target, source, got, watch)
         finally:
             await watch.aclose()
-        got.warnings += unmatched(got.events, readings.frame, _hosts(target, readings, chosen))
+        hosts = _hosts(target, readings, chosen)
+        got.warnings += unmatched(got.events, readings.frame, hosts, end=got.log_end)
+        got.warnings += elsewhere(got.events, hosts)
         got.warnings += earlier(readings.frame, chosen, window_s)
         answers = self._judge_all(readings, chosen)
         answers = await self._date_old_xids(source, got, readings, chosen, answers)
@@ -103,7 +105,7 @@ class Engine:
         await self.fetcher.ask(source, got, self.fetcher.wave_one(target, got.window_s))
         readings = self.fetcher.frame(got)
         chosen = self._choose(target, readings)
-        watch.start(_hosts(target, readings, chosen), got.at, got.window_s)
+        watch.start(_hosts(target, readings, chosen), got.log_end, got.window_s)
         if not chosen:
             await watch.join(got)
             readings, chosen = await lost(self.fetcher, source, got, target)
@@ -214,7 +216,7 @@ class Engine:
         answers: list[Judgement],
     ) -> list[Judgement]:
         """Say when an old, sticky Xid appeared, if the last day of the source tells."""
-        old = [k for k, a in enumerate(answers) if any(n.cause == XID_HISTORY for n in a.notes)]
+        old = [k for k, a in enumerate(answers) if any(of_gauge(n) for n in a.notes)]
         if not old or not readings.frame.timed:
             return answers
         signal = self.catalogue.signals["xid"]

@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from engine.diagnosis.logged import moment
+from engine.condition.memo import Memo
+from engine.diagnosis.logged import moment, without_log
 from engine.diagnosis.words import sentence, step
 from engine.model import Class, Evidence, Truth, Unknown
+from engine.model import Number as Value
 from engine.samples import LOOKBACK_S
 from engine.units import duration
 
@@ -37,10 +39,20 @@ def evidence(
     out: list[Evidence] = []
     known: set[tuple[str, str, str]] = set()
     entity = seen.frame.entities[i]
+    bare = without_log(seen.frame) if i in seen.frame.logged else seen.frame
+    memo = seen.memo if bare is seen.frame else Memo(bare)
+    codes: list[Value] = []
     for symptom in symptoms:
         rule = judge.observer.rules[symptom]
         condition = judge.observer.conditions[symptom]
-        for term in condition.explain(seen.frame, i, seen.memo):
+        for found in condition.explain(seen.frame, i, seen.memo):
+            term: Term | None = found
+            if found.signal == "xid" and found.truth is Truth.TRUE and bare is not seen.frame:
+                # What the gauge does not show is said of the log alone, below.
+                term = _of_gauge(condition.explain(bare, i, memo), found)
+                codes.append(found.value if term is None else term.value)
+            if term is None:
+                continue
             reading = (term.signal, str(term.value), str(term.window_s))
             # The same share over three windows, any of which would do, is one reading to a reader.
             sort = (symptom, term.signal, term.function)
@@ -49,10 +61,8 @@ def evidence(
             if term.op == "missing":
                 continue  # that a reading is not there proves nothing to the one who asks
             known |= {reading, sort}
-            # A query would not show what the log alone has: it has evidence of its own below.
-            logged = term.signal == "xid" and (i, term.value) in seen.frame.log_only
-            query = "" if logged else condition.query_for(seen.frame, i, term)
-            times, _ = seen.frame.samples(term.signal, i)
+            query = condition.query_for(seen.frame, i, term)
+            times, _ = bare.samples(term.signal, i)
             one = " (one sample)" if times.size == 1 and term.window_s else ""
             out.append(
                 Evidence(
@@ -68,13 +78,19 @@ def evidence(
                     entity=entity,
                 )
             )
-    return (*out, *_logged(seen, i, [e for e in out if e.signal == "xid"]))
+    return (*out, *_logged(seen, i, codes))
 
 
-def _logged(seen: Observation, i: int, xids: Sequence[Evidence]) -> Iterator[Evidence]:
+def _of_gauge(terms: Iterable[Term], wanted: Term) -> Term | None:
+    """Return what a gauge shows by itself of a term that a log took part in, None for nothing."""
+    same = (t for t in terms if t.signal == wanted.signal and t.op == wanted.op)
+    return next((t for t in same if t.truth is Truth.TRUE), None)
+
+
+def _logged(seen: Observation, i: int, codes: Iterable[Value]) -> Iterator[Evidence]:
     """Yield what the kernel log says of the Xids that are evidence: when, how often, where."""
     entries = seen.frame.logged.get(i, ())
-    for code in dict.fromkeys(e.value for e in xids):
+    for code in dict.fromkeys(codes):
         times = sorted((when, where) for when, xid, where in entries if xid == code)
         if not times:
             continue

@@ -55,6 +55,14 @@ class Fetched:
     events: list[LogEvent] = field(default_factory=list)
     unread: list[Unread] = field(default_factory=list)
 
+    @property
+    def log_end(self) -> float | None:
+        """Where the window of a kernel log ends (Unix s): at the moment judged.
+
+        Readings without times have none: then it ends when the source was written to.
+        """
+        return self.batch.written if self.at is None else self.at
+
 
 @dataclass(frozen=True, slots=True)
 class Names:
@@ -81,6 +89,7 @@ class Fetcher:
         got.batch.queries += batch.queries
         got.batch.series += batch.series
         got.warnings += [w for w in batch.warnings if w not in got.warnings]
+        got.batch.written = got.batch.written or batch.written
         if got.at is None:
             got.at = got.batch.at = batch.at
         return batch
@@ -93,7 +102,7 @@ class Fetcher:
         """Normalise everything that came so far."""
         readings = build_frame(got.batch, self.catalogue, at=got.at, window_s=got.window_s)
         if got.events:
-            add_logged(readings.frame, got.events)
+            add_logged(readings.frame, got.events, got.log_end)
         return readings
 
     def wave_one(self, target: Target, window_s: float) -> list[Selection]:

@@ -12,19 +12,24 @@ from datetime import UTC, datetime
 import numpy as np
 
 from engine.diagnosis.judge import Judgement
+from engine.diagnosis.logwords import XID_HISTORY
 from engine.model import Diagnosis
 from engine.signals.normalise import Readings
 from engine.units import duration
 
-XID_HISTORY = "xid_history"
 LOOKBACK_HISTORY_S = 86400.0
+
+
+def of_gauge(note: Diagnosis) -> bool:
+    """Return whether a note is about an old Xid that the gauge holds, not the kernel log alone."""
+    xids = [e for e in note.evidence if e.signal == "xid"]
+    return note.cause == XID_HISTORY and (not xids or any(e.op != "logged" for e in xids))
 
 
 def date_xid(answer: Judgement, history: Readings, at: float) -> Judgement:
     """Return the judgement with the time of the old Xid's last change added to its note."""
     notes = tuple(
-        _dated(note, answer, history, at) if note.cause == XID_HISTORY else note
-        for note in answer.notes
+        _dated(note, answer, history, at) if of_gauge(note) else note for note in answer.notes
     )
     return replace(answer, notes=notes)
 

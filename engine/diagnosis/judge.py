@@ -11,11 +11,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from engine.catalogue.types import AlternativeRule, Catalogue, CauseRule, NextStep, Pattern
-from engine.diagnosis import explain
+from engine.diagnosis import explain, logwords
 from engine.diagnosis.observe import Observation, Observer, Trits
 from engine.diagnosis.rank import Fired, Ranked, rank
 from engine.diagnosis.states import States
-from engine.diagnosis.words import sentence, step
+from engine.diagnosis.words import step
 from engine.inference import Derived, make_inferrer
 from engine.model import (
     Alternative,
@@ -190,6 +190,7 @@ class Judge:
         fired = ranked.fired
         rule = self.causes[fired.cause]
         proof = [s for s in _proof(rule, seen, i) if seen.truth[s][i] == 1]
+        evidence = explain.evidence(self, seen, i, proof)
         return Diagnosis(
             cause=rule.id,
             title=rule.title,
@@ -197,8 +198,8 @@ class Judge:
             entity=fired.entity,
             severity=rule.severity,
             confidence=fired.confidence,
-            says=sentence(rule.says, seen.frame, i, self.catalogue),
-            evidence=explain.evidence(self, seen, i, proof),
+            says=logwords.says(rule, seen.frame, i, self.catalogue, evidence),
+            evidence=evidence,
             against=explain.evidence(
                 self, seen, i, [s for s in rule.against if seen.truth[s][i] == 1]
             ),

@@ -8,6 +8,7 @@ else is blamed for it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import numpy as np
@@ -30,12 +31,21 @@ _SAME_S = 2.0
 _JUST_BEFORE_S = 1e-3
 
 
-def add_logged(frame: Frame, events: Sequence[LogEvent]) -> None:
-    """Merge the events inside a frame's window into its Xid signal, and remember them."""
-    if not frame.timed:
+def add_logged(frame: Frame, events: Sequence[LogEvent], end: float | None = None) -> None:
+    """Merge the events inside a frame's window into its Xid signal, and remember them.
+
+    Args:
+        frame: the readings.
+        events: what the log has.
+        end: for readings without times, when the window of the log ends (Unix s).
+    """
+    end = frame.at if frame.timed else end
+    if end is None:
         return
-    start = frame.at - frame.window_s
-    found, _ = owners([e for e in events if start <= e.time <= frame.at], frame.entities)
+    # Readings without times are of the moment 0: so are the events, counted from their end.
+    zero = 0.0 if frame.timed else end
+    start = end - frame.window_s
+    found, _ = owners([e for e in events if start <= e.time <= end], frame.entities)
     changes: dict[int, list[tuple[float, float]]] = {}
     began: dict[tuple[int, int], float] = {}
     before: dict[tuple[int, int], LogEvent] = {}
@@ -51,15 +61,16 @@ def add_logged(frame: Frame, events: Sequence[LogEvent]) -> None:
         began[i, event.xid] = event.time
         mine = changes.setdefault(i, [])
         earliest = mine[-1][0] + 2 * _JUST_BEFORE_S if mine else -np.inf
-        mine.append((max(event.time, earliest), float(event.xid)))
+        mine.append((max(event.time - zero, earliest), float(event.xid)))
     if not changes:
         return
+    frame.gauge = frame.columns.get("xid")
     stamps, codes, entity = [], [], []
     for i in range(len(frame)):
         ts, values = frame.samples("xid", i)
+        if not frame.timed:
+            ts, values = ts[-1:], values[-1:]
         if i in changes:
-            shown = set(values.tolist())
-            frame.log_only |= {(i, code) for _, code in changes[i] if code not in shown}
             ts, values = _merged(ts, values, changes[i])
         stamps.append(ts)
         codes.append(values)
@@ -71,6 +82,18 @@ def add_logged(frame: Frame, events: Sequence[LogEvent]) -> None:
         len(frame),
         merge=True,
     )
+    if not frame.timed:
+        frame.placed |= {"xid"}
+
+
+def without_log(frame: Frame) -> Frame:
+    """Return a frame as the metrics alone have it."""
+    if not frame.logged:
+        return frame
+    columns = {name: column for name, column in frame.columns.items() if name != "xid"}
+    if frame.gauge is not None:
+        columns["xid"] = frame.gauge
+    return replace(frame, columns=columns, placed=frozenset())
 
 
 def _merged(
@@ -126,15 +149,29 @@ def owners(
     return found, left
 
 
-def unmatched(events: Sequence[LogEvent], frame: Frame, hosts: Iterable[str | None]) -> list[str]:
-    """Return warnings about the events of some hosts that the rules did not get to see."""
+def unmatched(
+    events: Sequence[LogEvent],
+    frame: Frame,
+    hosts: Iterable[str | None],
+    *,
+    end: float | None = None,
+) -> list[str]:
+    """Return warnings about the events of some hosts that the rules did not get to see.
+
+    Args:
+        events: what the log has.
+        frame: the readings.
+        hosts: the machines asked about.
+        end: when the window of the log ends, if the readings have no times (Unix s).
+    """
     if not events:
         return []
     wanted = {short_host(host) for host in hosts if host}
-    _, left = owners(events, frame.entities) if frame.timed else (None, events)
+    judged = frame.timed or end is not None
+    _, left = owners(events, frame.entities) if judged else (None, events)
     why = (
         "which fits no GPU of the metrics by host and PCI address or UUID"
-        if frame.timed
+        if judged
         else "which is not judged: the metrics carry no times"
     )
     mine = [e for e in left if e.host is None or short_host(e.host) in wanted]
@@ -159,6 +196,16 @@ def strangers(events: Sequence[LogEvent], hosts: Iterable[str | None]) -> list[s
     if not others:
         return []
     return [f"the kernel logs have Xids of hosts without metrics: {some(sorted(others), _SHOWN)}"]
+
+
+def elsewhere(events: Sequence[LogEvent], hosts: Iterable[str | None]) -> list[str]:
+    """Return a warning about events of machines that an answer is not about."""
+    own = {short_host(host) for host in hosts if host}
+    others = {e.host for e in events if e.host and short_host(e.host) not in own}
+    if not own or not others:
+        return []
+    named = some(sorted(others), _SHOWN)
+    return [f"the kernel logs have Xids of hosts that this answer is not about: {named}"]
 
 
 def earlier(frame: Frame, chosen: Iterable[int], window_s: float) -> list[str]:

@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from engine.diagnosis.fetch import Fetched
+from engine.diagnosis.logged import moment
 from engine.errors import GpuwhyError
 from engine.sources.logs.port import LogEvent, LogSource, Unread
 
@@ -83,10 +84,18 @@ class LogWatch:
         if self._source is None:
             return
         if self._task is None:
-            self._ask(self._source, [], got.at, got.window_s)
+            self._ask(self._source, [], got.log_end, got.window_s)
         assert self._task is not None, "just made"
         logged = await self._task
         got.events = logged.events
+        if got.batch.written is not None and got.log_end is not None:
+            asked = ", as asked" if got.at is not None else ", when they were written"
+            more = "" if got.at is not None else "; --at gives another moment"
+            said = (
+                "the metrics carry no times: the kernel log is judged as of "
+                f"{moment(got.log_end)}{asked}{more}"
+            )
+            got.warnings += [said] if said not in got.warnings else []
         got.unread += [u for u in logged.unread if u not in got.unread]
         got.warnings += [w for w in logged.warnings if w not in got.warnings]
         got.batch.queries += logged.queries
@@ -129,7 +138,7 @@ async def _asked(
     except GpuwhyError as error:
         got.unread.append(Unread(source.name, error.message, error.hint))
     got.unread += [u for u in source.take_unread() if u not in got.unread]
-    got.warnings += [u.one_line() for u in got.unread]
+    got.warnings += [f"{u.one_line()}; {u.fix}" if u.fix else u.one_line() for u in got.unread]
     got.warnings += [w for w in source.take_warnings() if w not in got.warnings]
     got.queries = source.queries - before
     return got

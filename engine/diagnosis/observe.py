@@ -120,7 +120,7 @@ def _thin(condition: Condition, frame: Frame) -> Bools:
 
     Samples without times count as one each: nothing says that they are of different moments.
     """
-    if not frame.timed:
+    if not all(frame.has_times(signal) for signal in condition.signals):
         return np.ones(len(frame), dtype=bool)
     most = np.zeros(len(frame), dtype=np.int64)
     for signal in condition.signals:

@@ -75,12 +75,13 @@ async def sweep(
             continue
         moment = got.at
         if watch.pending:
-            watch.start([e.host for e in fetcher.frame(got).frame.entities], moment, span)
+            hosts_here = [e.host for e in fetcher.frame(got).frame.entities]
+            watch.start(hosts_here, got.log_end, span)
         await watch.join(got)
         readings = _frame(fetcher, got)
         hosts = {entity.host for entity in readings.frame.entities}
         known |= hosts
-        got.warnings += unmatched(got.events, readings.frame, hosts)
+        got.warnings += unmatched(got.events, readings.frame, hosts, end=got.log_end)
         unread += [u for u in got.unread if u not in unread]
         queries += got.batch.queries
         waves += got.waves

@@ -35,11 +35,22 @@ def fill(text: str, values: Callable[[str], str]) -> str:
     return PLACEHOLDER.sub(lambda found: values(found[1]), text)
 
 
-def sentence(template: str, frame: Frame, i: int, catalogue: Catalogue) -> str:
-    """Fill a sentence for entity i: what is not known is left out, or said to be not known."""
+def sentence(
+    template: str,
+    frame: Frame,
+    i: int,
+    catalogue: Catalogue,
+    given: Mapping[str, str] | None = None,
+) -> str:
+    """Fill a sentence for entity i: what is not known is left out, or said to be not known.
+
+    ``given`` are words for placeholders that stand instead of the newest reading.
+    """
     entity = frame.entities[i]
 
     def value(name: str) -> str:
+        if given and name in given:
+            return given[name]
         if name in NAMES:
             return _name(entity, name) or f"an unknown {name}"
         return _reading(name, frame, i, catalogue)
@@ -60,10 +71,15 @@ def _reading(name: str, frame: Frame, i: int, catalogue: Catalogue) -> str:
     if part == "value":
         return number(newest)
     if part == "name":
-        entry = catalogue.entries.get(head, {}).get(number(newest), {})
-        title = entry.get("name") or entry.get("title")
+        title = code_title(catalogue, head, newest)
         return f"{signal.title} {number(newest)} ({title})" if title else number(newest)
     return quantity(newest, signal.unit)
+
+
+def code_title(catalogue: Catalogue, signal: str, code: float) -> str:
+    """Return what the knowledge calls a code of a signal, empty for one it does not know."""
+    entry = catalogue.entries.get(signal, {}).get(number(code), {})
+    return str(entry.get("name") or entry.get("title") or "")
 
 
 def step(template: NextStep, frame: Frame, i: int, catalogue: Catalogue) -> Step:
@@ -79,8 +95,13 @@ def step(template: NextStep, frame: Frame, i: int, catalogue: Catalogue) -> Step
             return _name(entity, name) or _placeholder(name)
         return _reading(name, frame, i, catalogue)
 
+    # nvidia-smi takes an address for an index, dcgmi does not.
+    by_address = entity.gpu is None and "nvidia-smi" in (template.command or "")
+
     def word(name: str) -> str:
         text = plain(name)
+        if name == "gpu" and by_address and not _PLAIN_WORD.fullmatch(text):
+            text = entity.pci or text  # a GPU's name may stand for its UUID
         known = text != _UNKNOWN and _PLAIN_WORD.fullmatch(text)
         return text if known else _placeholder(name)
 

@@ -18,16 +18,8 @@ _HEAD = 65_536
 # A record that was pretty-printed for people: lines of it are kept until its brackets match.
 _MOST_PRETTY = 65_536
 
-NO_DURATIONS = (
-    "NCCL prints no duration of a collective at any NCCL_DEBUG level: INFO tells paths and "
-    "settings, and a COLL line is written when the call is enqueued"
-)
-WHAT_DOES = (
-    "run the job with NCCL 2.28.3 or newer and NCCL_PROFILER_PLUGIN=/PATH/"
-    "libnccl-profiler-inspector.so NCCL_INSPECTOR_ENABLE=1 "
-    "NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS=500 NCCL_INSPECTOR_DUMP_DIR=DIR, then: "
-    "gpuwhy nccl stats DIR/*.log (or, in PyTorch, TORCH_NCCL_ENABLE_TIMING=1 and the Flight "
-    "Recorder; nsys or the PyTorch profiler for a few seconds)"
+_HOW: Final = (
+    "set NCCL_PROFILER_PLUGIN and NCCL_INSPECTOR_ENABLE=1; how: gpuwhy ask 'NCCL Inspector'"
 )
 
 SUFFIXES: Final = (".log", ".jsonl", ".json", ".txt", ".prom")
@@ -93,8 +85,8 @@ def given(paths: Sequence[Path]) -> list[Given]:
         inside = [p for p in sorted(path.rglob("*")) if _named(p) and p.is_file()]
         if not inside:
             raise InputError(
-                f"the folder {path} holds no file of NCCL Inspector or a profiler plugin",
-                hint=f"their names end in {', '.join(SUFFIXES)}; {WHAT_DOES}",
+                f"the folder {path} holds no file of NCCL Inspector ({', '.join(SUFFIXES)})",
+                hint=_HOW,
                 code="no_durations",
             )
         found += [Given(str(p), p, listed=True) for p in inside[:_MOST_FILES]]
@@ -123,12 +115,13 @@ def not_durations(name: str, head: bytes) -> InputError:
     """Return the error for a file without records."""
     if b"NCCL INFO" in head or b"NCCL WARN" in head:
         return InputError(
-            f"{name} is an NCCL_DEBUG log: {NO_DURATIONS}", hint=WHAT_DOES, code="no_durations"
+            f"{name} is an NCCL_DEBUG log: no duration stands in it",
+            hint=f"{_HOW} (or nsys, Flight Recorder)",
+            code="no_durations",
         )
     return InputError(
         f"{name} holds no record of NCCL Inspector or of a profiler plugin",
-        hint="give HOST-pidN.log or nccl_inspector_metrics_GPU.prom of NCCL Inspector, or the "
-        "trace of NCCL's example profiler plugin; what a log shows is for: gpuwhy read FILE",
+        hint="what a log shows: gpuwhy read FILE; how to record: gpuwhy ask 'NCCL Inspector'",
         code="no_records",
     )
 

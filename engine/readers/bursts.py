@@ -125,7 +125,7 @@ Burst = XidBurst | SxidBurst
 class Gathering:
     """Collects events into bursts, bounded: hostile logs cannot fill the memory."""
 
-    LIMIT = 4_096
+    LIMIT = 1_024
 
     def __init__(self) -> None:
         self.xids: dict[tuple[Any, ...], XidBurst] = {}

@@ -30,6 +30,9 @@ _INSIDE = re.compile(
 MAX_DOCUMENT: Final = 12 * 1024 * 1024
 """Documents larger than this many bytes are not parsed."""
 
+MAX_LINES: Final = 60_000
+"""Nor, within a paste, are those of more lines: they are held until their end is found."""
+
 MAX_VALUES: Final = 300_000
 """Nor are those of more values: each takes some hundred bytes of memory, however short its text."""
 
@@ -145,7 +148,8 @@ class DocumentReader:
         self._depth += _deeper(text)
         if self._depth == 0:
             return self._whole()
-        self.open = self._depth > 0 and self._size <= MAX_DOCUMENT
+        fits = self._size <= MAX_DOCUMENT and len(self._lines) <= MAX_LINES
+        self.open = self._depth > 0 and fits
         return self.open or self._give_up()
 
     def finish(self) -> Result:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, ClassVar
 from engine.model import Severity, Verdict, Why
 from engine.readers.base import Context, Result
 from engine.readers.families import Families
+from engine.readers.gaps import gaps_of
 from engine.readers.readings import merge
 from engine.signals.labels import gpu_entity
 from engine.sources.sampleline import LineError, parse_head, parse_tail
@@ -113,6 +114,7 @@ class ExporterReader:
         ):
             answers = self._context.diagnose("\n".join([*self._lines, ""]).encode())
             merge(result, _doubted(answers, collected))
+            _shorten(result, answers, collected)
         causes = [*serving_causes, *(f.cause for f in findings if f.cause)]
         result.causes = list(dict.fromkeys([*result.causes, *causes]))
         if collected.overflow or self._left_out:
@@ -170,6 +172,25 @@ class ExporterReader:
             return
         self._size += size
         self._lines.append(text)
+
+
+def _shorten(result: Result, answers: Sequence[Why], collected: Collected) -> None:
+    """Say for which GPUs what is missing, and first which of them are slow without a reason."""
+    exported: dict[str, dict[str, None]] = {}
+    lines: dict[str, int] = {}
+    for series in collected.series.values():
+        if series.signal is not None and series.count:
+            name = gpu_entity([series.place]).name
+            exported.setdefault(series.signal.id, {})[name] = None
+            lines.setdefault(name, series.line)
+    known = {answer.target.name for answer in answers}
+    gaps = gaps_of(
+        answers, {s: [n for n in names if n in known] for s, names in exported.items()}, lines
+    )
+    result.unknown = gaps.unknown
+    result.findings = [*gaps.untold, *result.findings]
+    result.findings.sort(key=lambda f: _SEVERITIES.index(f.severity))
+    result.notes += gaps.notes
 
 
 def _doubted(answers: Sequence[Why], collected: Collected) -> list[Why]:

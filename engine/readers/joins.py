@@ -1,8 +1,9 @@
 """What another part of the kernel log explains of an Xid: the parts read lines on their own.
 
 Joined are: the OOM killer and the channels of its victim (Xid 45), an uncorrected PCIe error of a
-GPU and the fault of a program right after it (NVIDIA/open-gpu-kernel-modules#1229), and a GSP that
-stopped answering and the context switches that time out then (#1080 there).
+GPU and the fault of a program right after it (NVIDIA/open-gpu-kernel-modules#1229), a GSP that
+stopped answering and the context switches that time out then (#1080 there), and a link that went
+down just before the GPU behind it was lost (Xid 79).
 """
 
 from __future__ import annotations
@@ -16,6 +17,10 @@ from engine.readers.stamp import Stamp, from_value
 
 # A fault so much later than the host's event has a reason of its own (s).
 _REACH_S = 600.0
+# A GPU behind a dead link is missed at once, or with the next access to it (s).
+_LINK_S = 30.0
+# In the data of a lost GPU: the line of the link that failed just before.
+LINK = "link_line"
 # Pairs looked at; a log with more has no single reason.
 _MOST = 4_096
 
@@ -31,6 +36,8 @@ class Join:
         says: a sentence for the Xid; ``{line}`` is the host's line.
         action: takes the place of the Xid's own action; empty keeps that.
         takes_over: whether the Xid itself is no fault then.
+        proof: whether the host's event is proof of the Xid, and stands after it.
+        reach_s: an Xid so much later has a reason of its own (s).
     """
 
     ids: tuple[str, ...]
@@ -39,6 +46,8 @@ class Join:
     says: str
     action: str = ""
     takes_over: bool = False
+    proof: bool = False
+    reach_s: float = _REACH_S
 
 
 def join(result: Result, others: Sequence[Finding]) -> list[Finding]:
@@ -69,13 +78,19 @@ def join(result: Result, others: Sequence[Finding]) -> list[Finding]:
                 continue
             for i in explained:
                 _tell(result, i, rule, reason)
-            result.findings.insert(explained[0], reason)
+            place = explained[0]
+            if rule.proof:
+                place += 1
+                while place < len(result.findings) and result.findings[place].kind in _LINK_KINDS:
+                    place += 1
+            result.findings.insert(place, reason)
             left = [f for f in left if f is not reason]
     return left
 
 
 def _explains(rule: Join, reason: Finding, xid: Finding) -> bool:
-    if xid.data.get("xid") not in rule.xids or xid.data.get("sympathetic"):
+    code = xid.data.get("xid", xid.data.get("equivalent_xid"))
+    if code not in rule.xids or xid.data.get("sympathetic"):
         return False
     if not rule.same(reason, xid):
         return False
@@ -83,13 +98,18 @@ def _explains(rule: Join, reason: Finding, xid: Finding) -> bool:
     if before is None or after is None or before.form != after.form:
         return rule.takes_over or (reason.line or 0) <= (xid.line or 0)
     late = after.order - before.order
-    return -1.0 <= late <= _REACH_S or (rule.takes_over and abs(late) <= _REACH_S)
+    return -1.0 <= late <= rule.reach_s or (rule.takes_over and abs(late) <= rule.reach_s)
 
 
 def _tell(result: Result, at: int, rule: Join, reason: Finding) -> None:
     xid = result.findings[at]
-    said = f"{xid.says} {rule.says.format(line=reason.line)}"
+    words = {"line": reason.line, "pci": reason.data.get("pci", "")}
+    told = rule.says.format_map(words)
+    again = rule.proof and told.partition(" (")[0] in xid.says  # another event of the same link
+    said = xid.says if again else f"{xid.says} {told}"
     data = xid.data | ({"sympathetic": True} if rule.takes_over else {})
+    if rule.proof:
+        data.setdefault(LINK, reason.line)
     action = rule.action.format(line=reason.line) or xid.action
     cause = None if rule.takes_over else xid.cause
     severity = Severity.LOW if rule.takes_over else xid.severity
@@ -100,10 +120,10 @@ def _tell(result: Result, at: int, rule: Join, reason: Finding) -> None:
     if reason.cause is None or xid.cause not in causes or reason.cause == xid.cause:
         return
     if reason.cause in causes:
-        if causes.index(reason.cause) < causes.index(xid.cause):
+        if (causes.index(reason.cause) < causes.index(xid.cause)) is not rule.proof:
             return
         causes.remove(reason.cause)
-    causes.insert(causes.index(xid.cause), reason.cause)
+    causes.insert(causes.index(xid.cause) + rule.proof, reason.cause)
 
 
 def _stamp(finding: Finding) -> Stamp | None:
@@ -134,6 +154,22 @@ def _same_machine(reason: Finding, xid: Finding) -> bool:
     return _host(reason) == _host(xid)
 
 
+def _above(reason: Finding, xid: Finding) -> bool:
+    """Return whether a dead link may be that of a lost GPU: its own, or of a port above it."""
+    if reason.cause != "pcie_errors" or _host(reason) != _host(xid):
+        return False
+    gpu, place = (str(f.data.get("pci", "")).partition(".")[0].split(":") for f in (xid, reason))
+    if len(gpu) != 3 or len(place) != 3:
+        return False
+    if gpu == place:
+        return True
+    # A log of a fault does not hold the tree: below a port are higher numbers of its domain.
+    port = reason.kind == "pcie_link" or reason.data.get("device") == "PCIe port"
+    return port and gpu[0] == place[0] and int(place[1], 16) < int(gpu[1], 16)
+
+
+_LINK_KINDS = frozenset({"pcie_aer", "pcie_link"})
+
 JOINS: tuple[Join, ...] = (
     Join(
         ("oom_cgroup", "oom_global", "oom_numa"),
@@ -150,6 +186,16 @@ JOINS: tuple[Join, ...] = (
         _same_gpu,
         "An uncorrected PCIe error of this GPU came before it (line {line}): a transfer that was "
         "lost can end like this, so look at the link first, at the program after it.",
+    ),
+    Join(
+        ("aer_fatal", "aer_nonfatal", "aer_uncorrected", "dpc_", "slot_power", "slot_link_down"),
+        frozenset({79}),
+        _above,
+        "Just before it the link at {pci} failed (line {line}). lspci -tv shows whether that is "
+        "the port above this GPU: then they are one story, and the link, slot, riser or its power "
+        "comes before the GPU itself.",
+        proof=True,
+        reach_s=_LINK_S,
     ),
     Join(
         ("gsp_",),

@@ -7,19 +7,26 @@ from collections.abc import Sequence
 from typing import cast
 
 from engine.readers.base import Asked, Reader, Skimmer
+from engine.readers.guard import Guard
 from engine.readers.scan import Scan
 from engine.readers.talk import LONG, mentions, without_quotes
-from engine.readers.text import MAX_LINE, clean
+from engine.readers.text import MAX_LINE, bare
+from engine.redact import secrets_in
 
 # The start of a line that is neither blank nor a poster's remark.
 _SAYS = re.compile(rb"(?m)^[ \t\r\f\v]*+[^\s#]")
 
 
+# More secrets are not looked for in parts; whole ones are masked whatever their number.
+_SECRETS = 1_000
+
+
 class Pass:
     """One pass over the lines of a text: which reader gets what, and what none wanted."""
 
-    def __init__(self, readers: Sequence[Reader], before: int = 0) -> None:
+    def __init__(self, readers: Sequence[Reader], guard: Guard, before: int = 0) -> None:
         """Read; readers that are given several texts number on from the lines ``before``."""
+        self._guard = guard
         self._scan = Scan(readers)
         self._shift = {id(r): before for r in readers if getattr(r, "together", False)}
         self._skimming = [cast("Skimmer", r) for r in readers if hasattr(r, "skims")]
@@ -32,6 +39,7 @@ class Pass:
         self._asked = [cast("Asked", r) for r in readers if hasattr(r, "long")]
         self.unread = 0
         self.cut = 0
+        self.secrets: set[str] = set()
 
     @property
     def lines(self) -> int:
@@ -40,6 +48,7 @@ class Pass:
 
     def block(self, block: bytes) -> None:
         """Take whole lines."""
+        block = bare(block)
         if not self._long and (self._number > 1 or block.count(b"\n") > LONG):
             self._long = True
             for one in self._asked:
@@ -47,7 +56,8 @@ class Pass:
         skimmed = 0
         for reader in self._skimming:
             if any(mark in block for mark in reader.skims):
-                skimmed += reader.skim(self._number + self._shift.get(id(reader), 0), block)
+                number = self._number + self._shift.get(id(reader), 0)
+                skimmed += self._guard.skim(reader, number, block)
         unread_before, at = self.unread, 0
         while at < len(block):
             if not self._open and not self._held:
@@ -89,7 +99,11 @@ class Pass:
         """Give a line to the holder alone; what it refuses in the end, the others get."""
         assert self._holder is not None
         self._held.append((number, raw))
-        taken = self._holder.feed(number + self._shift.get(id(self._holder), 0), clean(raw))
+        text = raw.rstrip(b"\r").decode("utf-8", "replace")
+        if len(self.secrets) < _SECRETS:
+            self.secrets |= secrets_in(text)
+        shift = self._shift.get(id(self._holder), 0)
+        taken = self._guard.feed(self._holder, number + shift, text)
         if self._holder.open:
             return
         if taken:
@@ -111,10 +125,13 @@ class Pass:
             elif not raw.rstrip().endswith((b"}", b"]")):
                 self._hold(number, raw)
                 return
-        text = clean(raw)
+        text = raw.rstrip(b"\r").decode("utf-8", "replace")
+        if len(self.secrets) < _SECRETS:
+            self.secrets |= secrets_in(text)
         if any(not r.open for r in offered):
             offered = self._meant(raw, text, offered)
-        taken = any(r.feed(number + self._shift.get(id(r), 0), text) for r in offered)
+        feed, shift = self._guard.feed, self._shift
+        taken = any(feed(r, number + shift.get(id(r), 0), text) for r in offered)
         if holder is not None and holder.open:
             self._held = [(number, raw)]
         self._open = [r for r in offered if r.open and r is not holder]

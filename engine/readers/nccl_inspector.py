@@ -6,7 +6,7 @@ are those of ``gpuwhy nccl stats`` (`engine.nccl`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
@@ -14,11 +14,13 @@ from engine.model import Confidence, Finding, Severity, Step
 from engine.nccl.inspector import parse_record, record_of
 from engine.nccl.model import GroupFigures, NcclStats, Straggler
 from engine.nccl.promtext import PromText
+from engine.nccl.records import Record
 from engine.nccl.say import size_class, time
 from engine.nccl.summary import summary
 from engine.nccl.tally import Tally
 from engine.readers.base import Context, Result
 from engine.readers.documents import DocumentKind
+from engine.readers.joint import Document
 
 KIND: Final = "nccl_inspector"
 TRACE_KIND: Final = "nccl_profiler"
@@ -30,6 +32,11 @@ _SOURCES: Final = {
 _TRACE_MARKS = (b'"cat": "GROUP_API"', b'"CommHash"')
 _MOST_GROUPS = 8
 _MOST_STRAGGLERS = 16
+# Ranks whose first line is kept.
+_MOST_RANKS = 65_536
+
+_Lines = dict[tuple[str, int | None], int]
+"""Where the first record of a rank of a communicator stands."""
 
 
 class NcclInspectorReader:
@@ -43,13 +50,16 @@ class NcclInspectorReader:
         b"nccl_p2p_bus_bandwidth_gbs{",
         b"nccl_p2p_exec_time_microseconds{",
     )
+    # A file holds one rank: who comes late shows only beside the files of the others.
+    together: ClassVar[bool] = True
 
     def __init__(self, _context: Context) -> None:
         self.open = False
         self._tally = Tally()
         self._text = PromText()
-        self._first = 0
+        self._seen = False
         self._cut = 0
+        self._lines: _Lines = {}
 
     def feed(self, number: int, text: str) -> bool:
         """Take a record; what a log collector put before it is skipped."""
@@ -62,15 +72,15 @@ class NcclInspectorReader:
         if record is None:
             self._cut += 1
         else:
-            self._tally.add(record)
-        self._first = self._first or number
+            self._add(record, number)
+        self._seen = True
         return True
 
     def finish(self) -> Result:
         """Say how long collectives took."""
-        if not self._first:
+        if not self._seen:
             return Result()
-        result = _result(summary(self._tally, unread_lines=self._cut), self._first)
+        result = _result(summary(self._tally, unread_lines=self._cut), self._lines)
         if self._cut:
             result.notes.append(
                 f"{self._cut} record(s) of NCCL Inspector are cut off or damaged and were left out."
@@ -81,9 +91,14 @@ class NcclInspectorReader:
         if not text.lstrip().startswith("nccl_"):
             return False
         for record in self._text.feed(text.strip().encode("utf-8", "replace")):
-            self._tally.add(record)
-        self._first = self._first or number
+            self._add(record, number)
+        self._seen = True
         return True
+
+    def _add(self, record: Record, number: int) -> None:
+        self._tally.add(record)
+        if len(self._lines) < _MOST_RANKS:
+            self._lines.setdefault((record.comm, record.rank), number)
 
 
 def _detect(value: object) -> bool:
@@ -91,16 +106,24 @@ def _detect(value: object) -> bool:
     return isinstance(one, dict) and ("coll_perf" in one or "p2p_perf" in one)
 
 
-def _read(value: Any, _context: Context, line: int) -> Result:
+def _records(value: Any) -> list[Record]:
+    ones = value if isinstance(value, list) else (value,)
+    return [record for one in ones if (record := record_of(one)) is not None]
+
+
+def _together(documents: Sequence[Document], _context: Context) -> Result:
     tally = Tally()
-    for one in value if isinstance(value, list) else (value,):
-        record = record_of(one)
-        if record is not None:
+    lines: _Lines = {}
+    single = len({one.name for one in documents}) == 1
+    for document in documents:
+        for record in document.value:
             tally.add(record)
-    return _result(summary(tally), line)
+            if single and len(lines) < _MOST_RANKS:
+                lines.setdefault((record.comm, record.rank), document.line)
+    return _result(summary(tally), lines)
 
 
-INSPECTOR_RECORD: Final = DocumentKind(KIND, _detect, _read)
+INSPECTOR_RECORD: Final = DocumentKind(KIND, _detect, None, together=_together, slim=_records)
 """A record that was pretty-printed, or a list of records (``jq -s``)."""
 
 
@@ -119,24 +142,37 @@ def read_plugin_trace(source: Path | Iterable[bytes], _context: Context) -> Resu
 
     tally = Tally()
     tally_of([Given("the trace", source)], tally)
-    result = _result(summary(tally), None, TRACE_KIND)
+    result = _result(summary(tally), {}, TRACE_KIND)
     if not tally.records:
         result.notes.append("The trace of NCCL's profiler plugin holds no collective that ended.")
     return result
 
 
-def _result(stats: NcclStats, line: int | None, kind: str = KIND) -> Result:
-    findings = [_late(one, line, kind) for one in stats.stragglers[:_MOST_STRAGGLERS]]
-    findings += [_durations(one, line, kind) for one in stats.groups[:_MOST_GROUPS]]
+def _result(stats: NcclStats, lines: _Lines, kind: str = KIND) -> Result:
+    findings = [
+        _late(one, lines.get((one.comm, one.entity.rank)), kind)
+        for one in stats.stragglers[:_MOST_STRAGGLERS]
+    ]
+    findings += [_durations(one, _line_of(one, lines), kind) for one in stats.groups[:_MOST_GROUPS]]
     result = Result([kind], findings, list(dict.fromkeys(f.cause for f in findings if f.cause)))
     result.notes += stats.notes
     result.notes += _left_out(stats)
     return result
 
 
+def _line_of(one: GroupFigures, lines: _Lines) -> int | None:
+    """Return where a group stands that is of one rank; one of several stands in no single place."""
+    if len(one.by_rank) + one.left_out != 1:
+        return None
+    return lines.get((one.comm, one.by_rank[0].rank))
+
+
 def _left_out(stats: NcclStats) -> Iterator[str]:
     if any(c.missing_count for c in stats.communicators):
-        yield "Ranks in several files are compared by: gpuwhy nccl stats FILE… or a folder."
+        yield (
+            "Ranks are compared where the files of all are given together, here or to: "
+            "gpuwhy nccl stats FILE… or a folder."
+        )
     more = len(stats.groups) - _MOST_GROUPS
     if more > 0:
         yield (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
-from engine.model import Entity, Finding, Kind
+from engine.model import Entity, Finding, Kind, Severity
 from engine.readers import nvlink5
 from engine.readers.base import Context, Result, errata_of
 from engine.readers.bursts import Burst, Gathering, SxidBurst, XidBurst
@@ -27,9 +27,13 @@ from engine.readers.xid_line import (
     uuid_of,
     xid_events,
 )
-from engine.readers.xid_names import SAME_ERROR
+from engine.readers.xid_names import SAME_ERROR, reference
 from engine.readers.xid_words import xid_says
 
+# A program that spans GPUs ends within so many seconds of the one that failed (s).
+_PEER_S = 30.0
+# Failures of one machine that are looked at for it; more have no single story.
+_MOST_PEERS = 16
 # The driver's messages are shorter; what follows is not decoded.
 _MESSAGE = 1_024
 
@@ -54,6 +58,7 @@ class NvrmPart:
         self._cut = CutXids()
         self._last_uuid: str | None = None
         self._repeats: dict[int, Recurrence] = {}
+        self._peers: dict[int, XidBurst] = {}
 
     @property
     def gpus(self) -> Iterator[str]:
@@ -101,6 +106,7 @@ class NvrmPart:
         for burst in self._events.xids.values():
             beside.setdefault(burst.gpu, {}).setdefault(burst.code, burst)
         self._repeats = recurrences(self._events.xids.values(), facts)
+        self._peers = self._after_peers(bursts)
         findings = [
             self._xid(b, beside[b.gpu]) if isinstance(b, XidBurst) else self._sxid(b)
             for b in bursts
@@ -109,7 +115,7 @@ class NvrmPart:
         result = Result(
             kinds=list(dict.fromkeys(f.kind for f in findings)),
             findings=findings + cut,
-            causes=_roots_first(bursts, findings),
+            causes=_roots_first(bursts, findings, self._peers),
         )
         if self._events.overflow:
             result.notes.append(
@@ -167,6 +173,24 @@ class NvrmPart:
             return "nvlink_errors"
         return entry.get("taxonomy")
 
+    def _after_peers(self, bursts: Sequence[Burst]) -> dict[int, XidBurst]:
+        """Return the application faults that came just after another GPU of the machine failed."""
+        xids = [b for b in bursts if isinstance(b, XidBurst) and b.parent is None]
+        failed: dict[str | None, list[XidBurst]] = {}
+        for burst in xids:
+            of = failed.setdefault(burst.first.host, [])
+            if len(of) < _MOST_PEERS and self._facts.severity(burst) is Severity.CRITICAL:
+                of.append(burst)
+        found: dict[int, XidBurst] = {}
+        for burst in xids:
+            if self._cause(burst) != "app_fault_xid" or burst.period.occasions > 1:
+                continue
+            near = failed[burst.first.host]
+            peer = next((b for b in near if _just_before(b, burst)), None)
+            if peer is not None:
+                found[id(burst)] = peer
+        return found
+
     def _xid(self, burst: XidBurst, beside: Mapping[int, XidBurst]) -> Finding:
         facts = self._facts
         entry = facts.xid(burst.code) or {}
@@ -176,6 +200,12 @@ class NvrmPart:
         if repeated is not None:
             says, action = f"{says} {repeated.says}", f"{action} {repeated.action}".strip()
             severity = min(severity, repeated.severity, key=SEVERITIES.index)
+        peer = self._peers.get(id(burst))
+        if peer is not None:
+            says = (
+                f"{says} Another GPU of this machine failed just before it: {reference(peer)}. A "
+                "program that runs on both ends like this, so look there first."
+            )
         return Finding(
             kind="xid",
             id=str(burst.code),
@@ -282,7 +312,24 @@ def _sxid_data(burst: SxidBurst, entry: Any) -> dict[str, Any]:
     return data | burst.period.data()
 
 
-def _roots_first(bursts: Sequence[Burst], findings: Sequence[Finding]) -> list[str]:
-    """Return the causes, those of roots before those of what follows from them."""
-    pairs = sorted(zip(bursts, findings, strict=True), key=lambda p: p[0].parent is not None)
+def _just_before(peer: XidBurst, burst: XidBurst) -> bool:
+    """Return whether a GPU failed seconds before another one of the same machine."""
+    one, other = peer.period.first, burst.period.first
+    if one is None or other is None or one.form != other.form:
+        return False
+    if peer.first.host != burst.first.host or peer.gpu == burst.gpu:
+        return False
+    later = other.order - one.order
+    return 0.0 <= later <= _PEER_S and (later > 0 or peer.line < burst.line)
+
+
+def _roots_first(
+    bursts: Sequence[Burst], findings: Sequence[Finding], peers: Mapping[int, XidBurst]
+) -> list[str]:
+    """Return the causes: of roots, of what follows from them, of programs that a peer took down."""
+
+    def place(pair: tuple[Burst, Finding]) -> tuple[bool, bool]:
+        return id(pair[0]) in peers, pair[0].parent is not None
+
+    pairs = sorted(zip(bursts, findings, strict=True), key=place)
     return [f.cause for _, f in pairs if f.cause]

@@ -11,22 +11,22 @@ from typing import TypeVar
 
 from engine.catalogue.types import Catalogue
 from engine.errors import InputError
-from engine.model import Class, Read
+from engine.model import Read
 from engine.readers.base import Context, Diagnose, MakesReader, Reader, Result
 from engine.readers.documents import MAX_DOCUMENT, DocumentReader, parse, read_document
+from engine.readers.guard import Guard
 from engine.readers.joint import Joint
 from engine.readers.lines import Pass
+from engine.readers.ranking import ranked
 from engine.readers.redact import redacted
-from engine.readers.table import READERS
+from engine.readers.storage.order import worst_first
+from engine.readers.table import READERS, STORAGE
 from engine.readers.text import MAX_LINE, Blocks, OnProgress, Source
 from engine.readers.tracefile import read_tracefile
 from engine.traces.flightrecorder import is_pickle, read_pickle
 
 T = TypeVar("T")
 
-_LAST = (Class.BENIGN, Class.BLIND)
-# What stands after a narrower cause of another reader: errors of a link whose GPU is gone.
-_AFTER = {"pcie_errors": ("gpu_off_bus",)}
 # Places in the order of results, before and after those of the readers.
 _FIRST, _LAST_OF_ALL = -1, 1 << 20
 
@@ -76,6 +76,8 @@ class Reading:
         self._joint = Joint(self._context)
         self._inputs: list[_Input] = []
         self._lines = 0
+        self._secrets: set[str] = set()
+        self._guard = Guard()
         self.causes: tuple[str, ...] = ()
 
     def add(
@@ -119,35 +121,40 @@ class Reading:
         """
         together = _Input(0)
         for number, reader in sorted(self._shared.items()):
-            self._share(number, reader.finish(), together)
+            self._share(number, self._guard.finish(reader), together)
         together.ordered += [(len(READERS), result) for result in self._joint.results()]
         if len(self._inputs) == 1:
             self._inputs[0].ordered += together.ordered
             together = _Input(0)
+        if self._guard.notes and self._inputs:
+            self._inputs[0].ordered.append((_LAST_OF_ALL, Result(notes=self._guard.notes)))
         everything = [pair for one in (*self._inputs, together) for pair in one.ordered]
-        self.causes = _ranked(_sorted(everything), self._catalogue)
+        self.causes = ranked(_sorted(everything), self._catalogue)
         parts = [self._whole(one) for one in self._inputs]
         return parts, self._whole(together) if together.ordered else None
 
     def _whole(self, one: _Input) -> Read:
-        return redacted(_together(_sorted(one.ordered), self._catalogue, one.unread))
+        return redacted(_together(_sorted(one.ordered), self._catalogue, one.unread), self._secrets)
 
     def _text(self, one: _Input, chunks: Iterable[bytes], name: str) -> list[Result]:
         readers = [self._reader(n, make) for n, make in enumerate(READERS)]
         for reader in readers:
             if isinstance(reader, DocumentReader):
                 reader.join(self._joint, name)
-        run = Pass(readers, self._lines)
+        run = Pass(readers, self._guard, self._lines)
         blocks = Blocks(chunks)
         for block in blocks:
             run.block(block)
         run.finish()
-        one.ordered += [(n, r.finish()) for n, r in enumerate(readers) if n not in self._shared]
+        one.ordered += [
+            (n, self._guard.finish(r)) for n, r in enumerate(readers) if n not in self._shared
+        ]
         cut = blocks.cut + run.cut
         if cut:
             said = f"{cut} line(s) over {MAX_LINE} bytes were cut: their start was read."
             one.ordered.append((_LAST_OF_ALL, Result(notes=[said])))
         self._lines += run.lines
+        self._secrets |= run.secrets
         one.unread = run.unread
         return []
 
@@ -186,8 +193,12 @@ class _Input:
 
 
 def _sorted(ordered: Iterable[tuple[int, Result]]) -> list[Result]:
-    """Return results in the order of their readers."""
-    return [result for _, result in sorted(ordered, key=itemgetter(0))]
+    """Return results in the order of their readers; those of storage tools by severity."""
+    places = sorted(ordered, key=itemgetter(0))
+    storage = [result for n, result in places if n in STORAGE]
+    before = [result for n, result in places if n < STORAGE.start]
+    after = [result for n, result in places if n >= STORAGE.stop]
+    return [*before, *worst_first(storage), *after]
 
 
 def _together(results: Sequence[Result], catalogue: Catalogue, unread: int) -> Read:
@@ -195,7 +206,7 @@ def _together(results: Sequence[Result], catalogue: Catalogue, unread: int) -> R
     return Read(
         kinds=_unique(k for result in results for k in result.kinds),
         findings=findings,
-        causes=_ranked(results, catalogue),
+        causes=ranked(results, catalogue),
         unread_lines=unread,
         errata=_unique(e for f in findings for e in f.errata),
         diagnoses=tuple(d for result in results for d in result.diagnoses),
@@ -236,21 +247,6 @@ def _again(kept: list[bytes], rest: Iterable[bytes]) -> Iterable[bytes]:
     yield from kept
     kept.clear()
     yield from rest
-
-
-def _ranked(results: Iterable[Result], catalogue: Catalogue) -> tuple[str, ...]:
-    """Causes in the readers' order, with benign and blind ones after all others."""
-
-    def late(cause: str) -> bool:
-        info = catalogue.taxonomy.get(cause)
-        return info is not None and info.class_ in _LAST
-
-    causes = _unique(c for result in results for c in result.causes)
-
-    def place(cause: str) -> tuple[bool, bool]:
-        return late(cause), any(root in causes for root in _AFTER.get(cause, ()))
-
-    return tuple(sorted(causes, key=place))
 
 
 def _unique(items: Iterable[T]) -> tuple[T, ...]:

@@ -14,6 +14,8 @@ from engine.signals.labels import Place, locate
 
 _PLAIN_REASONS = ("out of range", "NaN")
 _MAX_NAME = 80
+# No signal counts or measures so much; DCGM's markers of 64 bits begin near it.
+_NO_QUANTITY = 9.2e18
 _SERVER = re.compile(r"(?:ray_)?(?:vllm|sglang)[:_]")
 
 
@@ -175,6 +177,10 @@ def _why_no_reading(series: Series, value: float, written: str) -> str | None:
     if why not in _PLAIN_REASONS:
         return why
     if why == "NaN":
+        return why
+    if signal is not None and (
+        abs(value) >= _NO_QUANTITY or (signal.kind == "code" and value != int(value))
+    ):
         return why
     if signal is None or signal.unit == "ratio":
         # Ratios written as percent are looked at together; infinity is no reading of anything.

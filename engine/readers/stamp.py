@@ -149,7 +149,7 @@ def from_value(value: Any) -> Stamp | None:
     if isinstance(value, str):
         text = value.strip()
         if not (text.isascii() and text.replace(".", "", 1).isdigit() and len(text) <= 30):
-            stamp, _ = _wall(text[:64], 0)
+            stamp, _ = _wall(f"{text[:64]} ", 0)  # that of syslog ends with a blank
             return stamp
         value = float(text)
     if not isinstance(value, int | float) or not 1e8 <= value < 1e20:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from engine.readers.denied import denied
 from engine.readers.stamp import Stamp
 
 _ADDRESS = r"[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7]"
@@ -49,6 +50,8 @@ class SxidEvent:
 def sxid_event(text: str, line: int) -> SxidEvent | None:
     """Return the switch error that a line holds, if any."""
     match = _KERNEL.search(text)
+    if match and denied(text, match.start(), match.start("rest")):
+        return None
     if match:
         rest = match["rest"]
         parts = _REST.match(rest)

@@ -98,3 +98,6 @@ READERS: tuple[MakesReader, ...] = (
     # Last: lines of a document that another reader knows are that reader's.
     DocumentReader,
 )
+_FROM = READERS.index(STORAGE_READERS[0])
+# The places of those of storage tools: what several of them show is put together, worst first.
+STORAGE = range(_FROM, _FROM + len(STORAGE_READERS))

@@ -29,8 +29,11 @@ _CONTROL = bytes(i for i in range(32) if i not in b"\t\n\r\x0c\x1b")
 _ANSI = re.compile(
     rb"\x1b(?:\[[0-?]*+[ -/]*+[@-~]|\][^\x07\x1b]*+(?:\x07|\x1b\\)?|[()][0-9A-Za-z])"
 )
-# A quoted message: "> " before each line.
-_QUOTED = re.compile(rb"^(?:> ?){1,4}(?=\S)")
+# A quoted message: "> " before each line; marks of code around it.
+_QUOTED = re.compile(rb"(?m)^(?:> ?){1,4}")
+_FENCE = re.compile(rb"(?m)^[ \t]{0,8}```(?:[a-z]{1,12}(?=\r?$))?|```[ \t]*(?=\r?$)")
+_NUL_RUN = re.compile(rb"\0{64,}")
+_NO_BREAK = (b"\xc2\xa0", b"\xe2\x80\xaf")
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
@@ -128,12 +131,26 @@ class Blocks:
             yield rest + b"\n"
 
 
+def bare(block: bytes) -> bytes:
+    """Return whole lines without colour codes, marks of quotation and of code.
+
+    Done before anything is looked for: `grep --color` puts its codes inside words.
+    """
+    if b"\x1b" in block:
+        block = _ANSI.sub(b"", block)
+    if b"\n>" in block or block.startswith(b">"):
+        block = _QUOTED.sub(b"", block)
+    if b"```" in block:
+        block = _FENCE.sub(b"", block)
+    for space in _NO_BREAK:
+        if space in block:
+            block = block.replace(space, b" ")
+    return block
+
+
 def clean(raw: bytes) -> str:
     """Return one raw line as text, without carriage return, colour codes and marks of quotation."""
-    raw = _QUOTED.sub(b"", raw.rstrip(b"\r"))
-    if b"\x1b" in raw:
-        raw = _ANSI.sub(b"", raw)
-    return raw.decode("utf-8", "replace")
+    return bare(raw.rstrip(b"\r")).decode("utf-8", "replace")
 
 
 def chunks_of(source: Iterable[bytes] | bytes | Path) -> Iterator[bytes]:
@@ -197,10 +214,17 @@ def _as_utf8(chunks: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def _refuse_binary(head: bytes) -> None:
-    controls = len(head) - len(head.translate(None, _CONTROL))
-    nul = head.find(b"\0")
-    if nul >= 0 and controls > _CONTROL_SHARE * len(head):
-        line = head.count(b"\n", 0, nul) + 1
+    if head[257:262] == b"ustar":
+        raise InputError(
+            "the input is a tar archive",
+            hint="unpack it, and give the files: tar xf ARCHIVE -C FOLDER; gpuwhy read FOLDER/*",
+        )
+    # A crash leaves a run of NUL bytes in a log, as long as the block that was not written.
+    text = _NUL_RUN.sub(b"", head)
+    controls = len(text) - len(text.translate(None, _CONTROL))
+    nul = text.find(b"\0")
+    if nul >= 0 and controls > _CONTROL_SHARE * len(text):
+        line = text.count(b"\n", 0, nul) + 1
         raise InputError(
             f"the input is binary: NUL byte in line {line}",
             hint="give text: a log, tool output or metrics; or a trace as docs/formats lists them",

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import IO
 
 from engine import traces
+from engine.errors import InputError
 from engine.readers.base import Context, Result
 from engine.readers.documents import is_inside
 from engine.readers.text import HEAD, Source
@@ -28,7 +29,20 @@ def read_tracefile(source: Source, context: Context) -> list[Result] | None:
         return [traces.read_trace(source.path, kind, context)]
     with tempfile.NamedTemporaryFile(prefix="gpuwhy-", suffix=".trace") as file:
         _spool(source, file)
-        return [traces.read_trace(Path(file.name), kind, context)]
+        try:
+            return [traces.read_trace(Path(file.name), kind, context)]
+        except InputError as error:
+            raise _about_input(error, Path(file.name).name, source) from error
+
+
+def _about_input(error: InputError, spooled: str, source: Source) -> InputError:
+    """Return an error that names the input, not the file that it was copied to."""
+    name = source.path.name if source.path else "the trace"
+    return InputError(
+        error.message.replace(spooled, name),
+        hint=error.hint.replace(spooled, name),
+        code=error.code,
+    )
 
 
 def _only_begins_with(head: bytes) -> bool:

@@ -27,6 +27,8 @@ _MEANS = {
 # Ratios are 0 to 1; rounding and counter skew stay far below this.
 _PERCENT_FROM = 1.5
 _MAX_NAMED = 6
+# From here on a number is written with its exponent, but for the largest one of 64 bits.
+_LONG = 2e19
 # Why a sample can be no reading of this quantity, and what to add after the number.
 _IMPOSSIBLE = {
     "UINT32_MAX": " (UINT32 maximum, 2^32 - 1)",
@@ -130,9 +132,11 @@ def _impossible(collected: Collected) -> Iterator[Finding]:
         count = sum(hits.values())
         marker = next((_IMPOSSIBLE[w] for w in hits), "")
         title = series.signal.title if series.signal else series.name
-        written = number(series.bad_value) if isfinite(series.bad_value) else "infinity"
+        written = _written(series.bad_value)
         says = f"{series.name}: the sample {written}{marker} is corrupt"
-        if series.signal and series.signal.low is not None and series.signal.high is not None:
+        if series.signal and series.signal.kind == "code" and series.bad_value % 1:
+            says += ": a fraction is no code"
+        elif series.signal and series.signal.low is not None and series.signal.high is not None:
             low, high = series.signal.low, series.signal.high
             says += f", outside its range of {number(low)} to {quantity(high, series.unit)}"
         says += f" ({count} such samples)." if count > 1 else "."
@@ -162,6 +166,12 @@ def _impossible(collected: Collected) -> Iterator[Finding]:
             },
             sources=("NVIDIA/DCGM issue 199", "NVIDIA/dcgm-exporter issue 418"),
         )
+
+
+def _written(value: float) -> str:
+    if not isfinite(value):
+        return "infinity"
+    return number(value) if abs(value) < _LONG else f"{value:.6g}"
 
 
 def _valueless(collected: Collected) -> Iterator[Finding]:

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from engine.readers.denied import denied
 from engine.readers.stamp import Stamp
 
 _ADDRESS = r"[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}(?::[0-9A-Fa-f]{2})?"
@@ -23,8 +24,10 @@ _HEAD = re.compile(
     r"(?: GPU-I:(?P<gi>\d{1,4}))?(?: GPU-CI:(?P<ci>\d{1,4}))?\): (?P<xid>\d{1,6})(?!\d)(?:, ?|$|\s)"
 )
 _PID = re.compile(r"pid=(?:'?<?(?P<pid>[A-Za-z0-9]+)>?'?)(?:, name=(?P<name>[^,]*))?(?:, |,?$)")
+# The kernel's process numbers are below 2^22; the digits of other text have no end.
+_NUMBER = re.compile(r"[0-9]{1,10}$")
 _CAUSED = re.compile(r" caused by previous Xid (\d{1,6})$")
-_NEXT_RECORD = re.compile(r"(?:\[ *\d+\.\d+\] *)?(?:kernel: )?NVRM: *$")
+_NEXT_RECORD = re.compile(r"(?:\[ {0,12}\d{1,9}\.\d{1,9}\] {0,8})?(?:kernel: )?NVRM: *$")
 _PLUGIN = re.compile(r"\bXid=(?P<xid>\d{1,6}) on Device=(?P<device>(?:GPU|MIG)-[0-9A-Za-z-]{4,60})")
 # Event type 8 is an Xid; the plugin prints those that it takes for errors of the application.
 _SKIPPED = re.compile(
@@ -77,6 +80,8 @@ def xid_events(text: str, line: int) -> Iterator[XidEvent]:
     if not heads:
         yield from _plugin_events(text, line)
         return
+    if denied(text, heads[0].start(), heads[0].end()):
+        return
     marked = _PREFIX_UUID.search(text, 0, heads[0].start())
     for i, head in enumerate(heads):
         end = heads[i + 1].start() if i + 1 < len(heads) else len(text)
@@ -108,7 +113,7 @@ class LostGpu:
     def feed(self, line: int, text: str) -> XidEvent | None:
         """Return an event when the words about the bus are complete."""
         match = _LOST.search(text)
-        if match:
+        if match and not denied(text, *match.span()):
             self._pci = None
             return _lost(match["pci"], line)
         start = _LOST_START.search(text)
@@ -149,7 +154,7 @@ def _read_rest(event: XidEvent, rest: str) -> None:
     match = _PID.match(rest)
     if match:
         rest = rest[match.end() :]
-        event.pid = int(match["pid"]) if match["pid"].isdecimal() else None
+        event.pid = int(match["pid"]) if _NUMBER.match(match["pid"]) else None
         name = (match["name"] or "").strip()
         event.process = name if name and name != "<unknown>" else None
     caused = _CAUSED.search(rest)

@@ -1,8 +1,9 @@
 """What is a reading and what is not: DCGM blanks, NaN, impossible values.
 
 The blank markers are those of NVIDIA/DCGM ``dcgmlib/dcgm_structs.h`` (4.6.0). Prometheus stores
-floats, so the 64-bit integer markers arrive rounded to 9.223372036854776e18: anything from
-9.2e18 up is taken for one. 2^47 and the three values above it are the floating-point markers.
+floats, so the 64-bit integer markers arrive rounded to 9.223372036854776e18. Anything from 9.2e18
+up is no reading, and that one is a marker. 2^47 and the three values above it are the
+floating-point markers.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ INT32_BLANK = 2147483632.0
 INT64_BLANK = 0x7FFFFFFFFFFFFFF0
 FP64_BLANK = 140737488355328.0
 _INT64_FLOOR = 9.2e18
+# Beside 2^63 so far a 64-bit marker may lie, as floats of six digits print it (relative).
+_INT64_ROUNDED = 1e-6
 _UINT32_MAX = 4294967295.0
 _UINT64_MAX = 18446744073709551615.0
 _SUFFIXES = ("BLANK", "NOT_FOUND", "NOT_SUPPORTED", "NOT_PERMISSIONED")
@@ -39,7 +42,7 @@ def no_reading(values: Floats, low: float | None, high: float | None, *, counter
 
 
 def blank(values: Floats) -> Bools:
-    """Return which values are NaN, infinite, or a 64-bit blank marker."""
+    """Return which values are NaN, infinite, or as large as a 64-bit blank marker."""
     bad: Bools = ~np.isfinite(values)
     bad |= values >= _INT64_FLOOR
     bad |= (values >= FP64_BLANK) & (values <= FP64_BLANK + 3)
@@ -63,8 +66,9 @@ def reason(value: float, written: str = "") -> str:
         return "NaN"
     if value == _UINT64_MAX:
         return "UINT64_MAX"
-    if value >= _INT64_FLOOR and value != float("inf"):
-        offset = int(written) - INT64_BLANK if written.isdecimal() and len(written) < 20 else 0
+    if abs(value / INT64_BLANK - 1.0) <= _INT64_ROUNDED:
+        whole = written.isascii() and written.isdecimal() and len(written) < 20
+        offset = int(written) - INT64_BLANK if whole else 0
         return f"INT64_{_SUFFIXES[offset] if 0 <= offset < len(_SUFFIXES) else 'BLANK'}"
     for base, kind in ((FP64_BLANK, "FP64"), (INT32_BLANK, "INT32")):
         if base <= value <= base + 3:

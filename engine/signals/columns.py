@@ -103,6 +103,10 @@ def _no_reading(
     bad |= clean.blank(scaled)
     bad |= scaled < np.repeat(low, counts)
     bad |= scaled > np.repeat(high, counts)
+    code = np.array([s.kind == "code" for s in signals])
+    if code.any():
+        # A fraction is no code: what was averaged says nothing.
+        bad |= (scaled != np.floor(scaled)) & np.repeat(code, counts)
     return bad
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
+import time
 from collections.abc import Callable, Sequence
 from typing import BinaryIO
 
@@ -38,6 +39,7 @@ class FileSource:
         on_progress: Progress | None = None,
         *,
         stdin: BinaryIO | None = None,
+        clock: Callable[[], float] = time.time,
     ) -> None:
         """Name the files; nothing is opened yet.
 
@@ -46,6 +48,7 @@ class FileSource:
             on_progress: called from the reading thread with bytes done and bytes in all, once a
                 block of 256 KiB.
             stdin: what ``-`` reads; the process's standard input by default.
+            clock: Unix seconds, when a pipe without times in it was read.
 
         Raises:
             InputError: no files, or standard input named twice.
@@ -56,6 +59,7 @@ class FileSource:
             raise InputError("standard input (-) is named twice")
         self._files = [MetricsFile(path, stdin) for path in paths]
         self._on_progress = on_progress
+        self._clock = clock
         self._lock = asyncio.Lock()
         self._newest: float | None = None
         self._told: set[str] = set()
@@ -86,7 +90,14 @@ class FileSource:
         if moment is None and at is not None and series:
             self._tell(f"{self.name}: no sample has a time, so the time asked for is not used")
         warnings = self.take_warnings()
-        return Batch(series, moment, 0, warnings)
+        written = self._written() if moment is None and series else None
+        return Batch(series, moment, 0, warnings, written)
+
+    def _written(self) -> float:
+        """Return when the newest of the files was written to; a pipe is written now."""
+        times = [file.written for file in self._files]
+        known = [t for t in times if t is not None]
+        return max(known) if len(known) == len(times) else self._clock()
 
     async def label_sets(
         self,

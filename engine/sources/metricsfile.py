@@ -30,12 +30,14 @@ class MetricsFile:
     Attributes:
         label: what messages call the file.
         size: bytes on disk (compressed, if it is), known after `prepare`.
+        written: when a regular file was last written to (Unix s), known after `prepare`.
     """
 
     def __init__(self, path: str | os.PathLike[str], stdin: BinaryIO | None = None) -> None:
         self.path = os.fspath(path)
         self.label = "stdin" if self.path == STDIN else show(self.path, 200)
         self.size = 0
+        self.written: float | None = None
         self._stdin = stdin
         self._copy: BinaryIO | None = None
 
@@ -61,7 +63,7 @@ class MetricsFile:
                     f"{self.label} is a directory", hint="name the metrics files in it"
                 )
             if stat.S_ISREG(info.st_mode):
-                self.size = info.st_size
+                self.size, self.written = info.st_size, info.st_mtime
                 return
             # Opening a named pipe waits for its writer, deaf to `stop`, unless told not to.
             descriptor = os.open(self.path, os.O_RDONLY | os.O_NONBLOCK)

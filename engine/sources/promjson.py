@@ -16,6 +16,7 @@ from engine.sources.text import looks_like_html, show, start_of
 
 # Takes our secrets out of what a server says, before it is shortened: half a secret is not found.
 Redact = Callable[[str], str]
+_MOST_REMARKS = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,9 @@ def error_text(body: bytes, redact: Redact) -> str:
         text = document.get("error") or document.get("message")
         kind = document.get("errorType")
         if isinstance(text, str):
-            return show(redact(f"{kind}: {text}" if isinstance(kind, str) else text), 200)
+            text = text[:4096]
+            said = f"{kind[:200]}: {text}" if isinstance(kind, str) else text
+            return show(redact(said), 200)
     return show(redact(start_of(body)))
 
 
@@ -82,15 +85,18 @@ def parse_answer(body: bytes, where: str, result_type: str, redact: Redact) -> A
         raise _bad(where, "answers with JSON of another kind")
     got = data.get("resultType")
     if got != result_type:
+        kind = show(redact(got[:4096]), 20) if isinstance(got, str) else "result of no kind"
         raise _bad(
             where,
-            f"answers with a {show(redact(str(got)), 20)} where a {result_type} was asked for",
+            f"answers with a {kind} where a {result_type} was asked for",
         )
     remarks = []
     for key in ("warnings", "infos"):
         given = document.get(key) or []
         texts = given if isinstance(given, list) else []
-        remarks += [show(redact(str(text)), 300) for text in texts]
+        remarks += [
+            show(redact(text[:4096]), 200) for text in texts[:_MOST_REMARKS] if type(text) is str
+        ]
     if document.get("isPartial") is True:
         remarks.append("the answer is partial: some storage nodes did not answer")
     return Answer(data["result"], remarks)
@@ -126,7 +132,10 @@ def to_series(answer: Answer, where: str) -> list[RawSeries]:
 
 
 def _labels(one: Mapping[str, Any]) -> dict[str, str]:
-    labels = dict(one["metric"])
+    given = one["metric"]
+    if type(given) is not dict:
+        raise TypeError("labels are no object")
+    labels = dict(given)
     if any(type(value) is not str for value in labels.values()):
         raise TypeError("a label is no text")
     return labels

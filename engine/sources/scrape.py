@@ -47,8 +47,13 @@ class _Exporter:
         self.changed = False
         self._last: bytes | None = None
 
-    def take(self, body: bytes, stamp: float) -> None:
+    def take(self, body: bytes, stamp: float, redact: Callable[[str], str]) -> None:
         """Read one answer.
+
+        Args:
+            body: the text.
+            stamp: when it came (Unix s).
+            redact: takes secrets out of what is repeated of it.
 
         Raises:
             SourceError: it holds no metrics.
@@ -59,7 +64,8 @@ class _Exporter:
         self.reader.stamp = stamp
         self.reader.read([body])
         if self.reader.samples == before:
-            raise _no_metrics(f"{self.shown} does not answer with metrics: {show(body, 60) or '-'}")
+            said = show(redact(start_of(body)), 60) or "-"
+            raise _no_metrics(f"{self.shown} does not answer with metrics: {said}")
         self.changed = self.changed or self._last not in {None, body}
         self._last = body
 
@@ -221,7 +227,7 @@ class ScrapeSource:
                 said = show(self._web.redact(start_of(reply.body)))
                 hint = "exporters usually serve /metrics"
                 raise bad_status(one.shown, reply.status, said, not_found_hint=hint)
-            one.take(reply.body, stamp)
+            one.take(reply.body, stamp, self._web.redact)
         except SourceError as e:
             error = e
         one.mark(stamp, error)

@@ -17,11 +17,11 @@ CREDENTIALS = (
 )
 
 
-def too_large(where: str, limit: int) -> SourceError:
+def too_large(where: str, limit: int, hint: str = "") -> SourceError:
     """Return the error for an answer beyond the size limit (bytes)."""
     return SourceError(
         f"{where} answers with more than {limit >> 20} MB",
-        hint="ask about fewer entities, or a shorter --window",
+        hint=hint or "ask about fewer entities, or a shorter --window",
         code="source_too_large",
     )
 

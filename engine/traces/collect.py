@@ -5,6 +5,8 @@ All times are int64 nanoseconds on one clock of the trace. Rows may come in any 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import numpy.typing as npt
 
@@ -61,6 +63,15 @@ class Collected:
             for one in self.devices.values():
                 one.limit(SPANS // len(self.devices))
         return found
+
+    def by_device(self, indexes: Ints) -> Iterator[tuple[int, Bools]]:
+        """Yield each device and which rows are its; those of devices over the limit are counted."""
+        found, counts = np.unique(indexes, return_counts=True)
+        for index, count in zip(found.tolist(), counts.tolist(), strict=True):
+            if self.device(index) is None:
+                self.left_out_devices += count
+            else:
+                yield index, indexes == index
 
     def kernels(
         self,
@@ -150,6 +161,18 @@ class Collected:
                 process = _CROWD
             found = self.hosts.setdefault(process, HostData())
         return found
+
+    def by_process(self, processes: Ints) -> Iterator[tuple[int, Bools]]:
+        """Yield each process and which rows are its; those over the limit are one."""
+        every = np.unique(processes).tolist()
+        known = [p for p in every if p in self.hosts]
+        known += [p for p in every if p not in self.hosts][
+            : max(0, MAX_PROCESSES - len(self.hosts))
+        ]
+        for process in known:
+            yield process, processes == process
+        if len(known) < len(every):
+            yield _CROWD, ~np.isin(processes, known)
 
     def call_kinds(self, numbers: Ints) -> dict[Call, Bools]:
         """Return for each kind of call but the last which of the numbers of `calls` are of it."""

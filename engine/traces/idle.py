@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from engine.traces.collect import Collected
 from engine.traces.gathered import DeviceData, HostData
-from engine.traces.intervals import NO_TAG, Ints, Spans, between, intersect, join, measure, subtract
+from engine.traces.intervals import Ints, Spans, between, intersect, join, measure, subtract
 from engine.traces.model import Idle
 from engine.traces.sampled import positions
 
@@ -95,7 +95,7 @@ def ends_of_gaps(data: Collected, limit: int) -> frozenset[int]:
     if not tags:
         return frozenset()
     tag, length = np.concatenate(tags), np.concatenate(lengths)
-    asked = (length >= _ASKED_NS) & (tag != NO_TAG)
+    asked = (length >= _ASKED_NS) & (tag > 0)
     tag, length = tag[asked], length[asked]
     if length.size > limit:
         tag = tag[np.argsort(-length, kind="stable")[:limit]]
@@ -119,11 +119,14 @@ def _launched(device: DeviceData, gaps: Spans, hosts: Sequence[HostData]) -> tup
     later: Bools = np.zeros(gaps.starts.size, dtype=bool)
     if not gaps:
         return before, later
-    tags = device.busy.tags[positions(device.busy.spans.starts, gaps.ends)]
+    every = device.busy.tags
+    if every.size > 1 and bool((every == every[0]).all()):
+        return before, later  # a number that all work shares joins nothing
+    tags = every[positions(device.busy.spans.starts, gaps.ends)]
     for host in hosts:
         keys, _, ends = _sorted(host.launches.rows())
         call = positions(keys, tags)
-        known = (call >= 0) & (tags != NO_TAG)
+        known = call >= 0
         early = ends[call[known]] <= gaps.starts[known]
         before[known] |= early
         later[known] |= ~early

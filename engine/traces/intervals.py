@@ -26,7 +26,7 @@ class Spans(NamedTuple):
     @property
     def length(self) -> int:
         """Total length (ns)."""
-        return int(self.ends.sum() - self.starts.sum())
+        return int((self.ends - self.starts).sum())
 
     def __bool__(self) -> bool:
         """Whether there is any interval; a tuple of two arrays would always be true."""
@@ -143,6 +143,8 @@ class Collector:
     _BATCH = 16_384
     _FIRST_TOLERANCE_NS = 1_000
     _RECENT_NS = 1_000_000_000
+    # Parts that wait to be joined: small ones cost many times their rows.
+    _PARTS = 64
 
     def __init__(self, limit: int, *, tagged: bool = False, tolerance_ns: int = 0) -> None:
         """Collect; ``tagged`` keeps the tag of the interval that begins each span."""
@@ -163,6 +165,8 @@ class Collector:
         self._count += starts.size
         if self._count >= max(self._BATCH, self._spans.starts.size // 2):
             self._settle()
+        elif len(self._waiting) >= self._PARTS:
+            self._waiting = [self._gathered()]
 
     @property
     def spans(self) -> Spans:
@@ -181,11 +185,9 @@ class Collector:
         """Length of the union, without the gaps that were joined."""
         return self.spans.length - self.bridged_ns
 
-    def _settle(self) -> None:
-        if not self._waiting:
-            return
-        parts = [(self._spans.starts, self._spans.ends, self._tags), *self._waiting]
-        self._waiting, self._count = [], 0
+    def _gathered(self) -> tuple[Ints, Ints, Ints | None]:
+        """Return what waits as one part."""
+        parts = self._waiting
         starts = np.concatenate([part[0] for part in parts])
         ends = np.concatenate([part[1] for part in parts])
         tags = None
@@ -193,7 +195,14 @@ class Collector:
             tags = np.concatenate(
                 [np.full(p[0].size, NO_TAG) if p[2] is None else p[2] for p in parts]
             )
-        del parts
+        return starts, ends, tags
+
+    def _settle(self) -> None:
+        if not self._waiting:
+            return
+        self._waiting.insert(0, (self._spans.starts, self._spans.ends, self._tags))
+        starts, ends, tags = self._gathered()
+        self._waiting, self._count = [], 0
         self._spans, self._tags = tagged_union(starts, ends, tags)
         if self.tolerance_ns:
             self._coarsen()

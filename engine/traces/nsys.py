@@ -8,7 +8,6 @@ is looked for first. Events with negative times lie before the capture and are d
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 
 import numpy as np
 
@@ -19,8 +18,8 @@ from engine.traces.idle import ends_of_gaps
 from engine.traces.intervals import Ints
 from engine.traces.model import Figures
 from engine.traces.names import Call, Range, call_name, cut, range_of
-from engine.traces.nsysabout import ABOUT, about
-from engine.traces.tables import MISSING, SAMPLE, Keep, Tables
+from engine.traces.nsysabout import ABOUT, about, device_names
+from engine.traces.tables import MISSING, SAMPLE, Keep, Tables, sane
 
 _KIND = "CUPTI_ACTIVITY_KIND_"
 KERNEL, GRAPH = f"{_KIND}KERNEL", f"{_KIND}GRAPH_TRACE"
@@ -56,8 +55,14 @@ _WAITS = re.compile(
 # Rows that join calls with the work they launch: more are sampled.
 _JOINED = 150_000
 _GAPS = 50_000
-_NAMES = 20_000
+# Names kept beside the tables, and their characters.
+_NAMES, _TEXT = 20_000, 2_000_000
+# A copy of more bytes than any memory has.
+_LARGEST = 1 << 48
+# What is no number of a GPU.
+_DEVICES = 1 << 16
 _THREADS = 1_024
+_SPECIAL = frozenset({Range.DATA, Range.STEP, Range.CHECKPOINT})
 _PROCESS_SHIFT, _PROCESS_MASK = 24, 0xFFFFFF
 
 
@@ -69,7 +74,9 @@ class NsysReader:
         self._limits = limits
         self.data = Collected(small_ns=limits.small_ns)
         self._texts: dict[int, str] = {}
+        self._text_left = _TEXT
         self._launchers: set[int] = set()
+        self._only = MISSING
 
     def read(self) -> Figures:
         """Read everything.
@@ -82,6 +89,10 @@ class NsysReader:
                 "no table of an nsys export is in it",
                 hint="make one with: nsys export --type sqlite REPORT.nsys-rep",
             )
+        gpus = device_names(self._tables)
+        if len(gpus) == 1:
+            # Where rows do not say which GPU they are of, there is but one.
+            self._only = next(iter(gpus))
         self._read_kernels()
         self._read_graphs()
         self._read_copies()
@@ -92,7 +103,7 @@ class NsysReader:
         self._read_waits()
         return figures(
             self.data,
-            about(self._tables, cpu_traced=bool(self._tables.columns(RUNTIME))),
+            about(self._tables, gpus, cpu_traced=bool(self._tables.columns(RUNTIME))),
             self._limits,
         )
 
@@ -112,8 +123,7 @@ class NsysReader:
         for batch in self._tables.rows(KERNEL, columns):
             starts, ends, devices, streams, correlation, processes, name = self._sane(batch)
             numbers = self._numbers(name)
-            for index in np.unique(devices).tolist():
-                mine = devices == index
+            for index, mine in self.data.by_device(self._known(devices)):
                 self.data.kernels(
                     index,
                     starts[mine],
@@ -128,8 +138,7 @@ class NsysReader:
         columns = ("start", "end", "deviceId", "correlationId")
         for batch in self._tables.rows(GRAPH, columns):
             starts, ends, devices, correlation = self._sane(batch)
-            for index in np.unique(devices).tolist():
-                mine = devices == index
+            for index, mine in self.data.by_device(self._known(devices)):
                 self.data.graphs(index, starts[mine], ends[mine], correlation=correlation[mine])
 
     def _read_copies(self) -> None:
@@ -148,37 +157,38 @@ class NsysReader:
         for batch in self._tables.rows(MEMCPY, columns):
             rows = self._sane(batch)
             starts, ends, devices, streams, correlation, processes, size, kind, src, dst = rows
+            devices = self._known(devices)
             host = np.where(np.isin(kind, list(_FROM_HOST)), src, MISSING)
             host = np.where(np.isin(kind, list(_TO_HOST)), dst, host)
-            # One number for device, direction and host memory.
-            group = (devices << 16) | ((kind & 0xFF) << 8) | (host & 0xFF)
-            for one in np.unique(group).tolist():
-                mine = group == one
-                index, direction, memory = one >> 16, (one >> 8) & 0xFF, one & 0xFF
-                known = bool((size[mine] >= 0).all())
-                self.data.copies(
-                    index,
-                    starts[mine],
-                    ends[mine],
-                    (_DIRECTIONS.get(direction, "other"), _MEMORY.get(memory)),
-                    size=int(size[mine].sum()) if known else None,
-                    correlation=correlation[mine],
-                    streams=streams[mine],
-                    processes=_process(processes[mine]),
-                )
+            # One number for direction and host memory.
+            group = ((kind & 0xFF) << 8) | (host & 0xFF)
+            for index, own in self.data.by_device(devices):
+                for one in np.unique(group[own]).tolist():
+                    mine = own & (group == one)
+                    known = bool(((size[mine] >= 0) & (size[mine] < _LARGEST)).all())
+                    self.data.copies(
+                        index,
+                        starts[mine],
+                        ends[mine],
+                        (_DIRECTIONS.get(one >> 8, "other"), _MEMORY.get(one & 0xFF)),
+                        size=int(size[mine].sum()) if known else None,
+                        correlation=correlation[mine],
+                        streams=streams[mine],
+                        processes=_process(processes[mine]),
+                    )
 
     def _read_memsets(self) -> None:
         columns = ("start", "end", "deviceId", "correlationId")
         for batch in self._tables.rows(MEMSET, columns):
             starts, ends, devices, correlation = self._sane(batch)
-            for index in np.unique(devices).tolist():
-                mine = devices == index
+            for index, mine in self.data.by_device(self._known(devices)):
                 self.data.memsets(index, starts[mine], ends[mine], correlation=correlation[mine])
 
     # --- the host
 
     def _read_calls(self) -> None:
         totals = self._tables.totals(RUNTIME, "nameId")
+        self.data.odd += self._tables.odd(RUNTIME)
         numbers: dict[int, int] = {}
         for call, total in totals.items():
             number = numbers[call] = self.data.calls.number(call_name(self._text(call)))
@@ -214,16 +224,14 @@ class NsysReader:
     def _add_calls(
         self, starts: Ints, ends: Ints, numbers: Ints, correlation: Ints, threads: Ints
     ) -> None:
-        processes = _process(threads)
-        for process in np.unique(processes).tolist():
-            mine = processes == process
+        for process, mine in self.data.by_process(_process(threads)):
             self.data.call_rows(
                 process, starts[mine], ends[mine], numbers[mine], correlation=correlation[mine]
             )
         if len(self._launchers) < _THREADS and numbers.size:
             kinds = self.data.call_kinds(numbers)
             launching = threads[kinds[Call.LAUNCH] | kinds[Call.GRAPH]]
-            self._launchers.update(np.unique(launching).tolist())
+            self._launchers.update(np.unique(launching)[:_THREADS].tolist())
 
     def _read_overhead(self) -> None:
         for table in (OVERHEAD, "PROFILER_OVERHEAD"):
@@ -233,17 +241,10 @@ class NsysReader:
                 self.data.overhead.add(starts[profiler], ends[profiler])
 
     def _read_ranges(self) -> None:
-        if "text" in self._tables.columns(NVTX):
-            named = self._tables.named_totals(NVTX, "text")
-            special = set()
-            for name, total in named.items():
-                short = cut(name)
-                kind = range_of(short)
-                self.data.events += total.count
-                self.data.phase(short, kind, total.longest, total.count, total.total)
-                if kind in {Range.DATA, Range.STEP, Range.CHECKPOINT}:
-                    special.add(name)
-            self._read_special(special)
+        self.data.odd += self._tables.odd(NVTX)
+        columns = ("start", "end", "globalTid")
+        for names, (starts, ends, threads) in self._tables.named_rows(NVTX, "text", columns):
+            self._add_ranges(names, starts, ends, _process(threads))
         if "textId" in self._tables.columns(NVTX):
             totals = self._tables.totals(NVTX, "textId")
             numbered = set()
@@ -252,31 +253,38 @@ class NsysReader:
                 kind = range_of(short)
                 self.data.events += total.count
                 self.data.phase(short, kind, total.longest, total.count, total.total)
-                if kind in {Range.DATA, Range.STEP, Range.CHECKPOINT}:
+                if kind in _SPECIAL:
                     numbered.add(number)
             keep = Keep((("textId", frozenset(numbered)),))
             if numbered:
-                columns = ("start", "end", "globalTid", "textId")
-                for batch in self._tables.rows(NVTX, columns, keep):
-                    rows = self._sane(batch, count=False)
-                    for start, end, thread, number in zip(*(c.tolist() for c in rows), strict=True):
-                        self._range(self._text(number), start, end, thread)
+                asked = ("start", "end", "globalTid", "textId")
+                for batch in self._tables.rows(NVTX, asked, keep):
+                    starts, ends, threads, texts = self._sane(batch, count=False)
+                    rows = (starts, ends, _process(threads), texts)
+                    for start, end, process, text in zip(*(c.tolist() for c in rows), strict=True):
+                        self.data.special(process, cut(self._text(text)), start, end)
 
-    def _read_special(self, names: Iterable[str]) -> None:
-        wanted = sorted(names)[:_NAMES]
-        if not wanted:
-            return
-        columns = ("start", "end", "globalTid")
-        for name, (start, end, thread) in self._tables.named_rows(NVTX, "text", wanted, columns):
-            if 0 <= start <= end:
-                self._range(name, start, end, thread)
-
-    def _range(self, name: str, start: int, end: int, thread: int) -> None:
-        process = (thread >> _PROCESS_SHIFT) & _PROCESS_MASK
-        self.data.special(process, cut(name), start, end)
+    def _add_ranges(self, names: list[str], starts: Ints, ends: Ints, processes: Ints) -> None:
+        """Add ranges; their families are counted at once."""
+        totals: dict[str, list[int]] = {}
+        for name, length in zip(names, (ends - starts).tolist(), strict=True):
+            totals.setdefault(name, []).append(length)
+        special = {}
+        for name, lengths in totals.items():
+            short = cut(name)
+            kind = range_of(short)
+            self.data.phase(short, kind, max(lengths), len(lengths), sum(lengths))
+            if kind in _SPECIAL:
+                special[name] = short
+        self.data.events += len(names)
+        rows = zip(names, starts.tolist(), ends.tolist(), processes.tolist(), strict=True)
+        for name, start, end, process in rows if special else ():
+            if name in special:
+                self.data.special(process, special[name], start, end)
 
     def _read_waits(self) -> None:
         totals = self._tables.totals(OSRT, "nameId")
+        self.data.odd += self._tables.odd(OSRT)
         for number, total in totals.items():
             system = self.data.system.number(self._text(number))
             self.data.system_totals.put(system, total.count, total.total, total.longest)
@@ -289,22 +297,25 @@ class NsysReader:
         for batch in self._tables.rows(OSRT, ("start", "end", "globalTid"), keep):
             starts, ends, threads = self._sane(batch, count=False)
             mine = np.isin(threads, launchers)
-            processes = _process(threads)
-            for process in np.unique(processes[mine]).tolist():
-                own = mine & (processes == process)
+            starts, ends = starts[mine], ends[mine]
+            for process, own in self.data.by_process(_process(threads[mine])):
                 self.data.host(process).waiting.add(starts[own], ends[own])
 
     # --- helpers
 
     def _sane(self, batch: list[Ints], *, count: bool = True) -> list[Ints]:
-        """Return the rows within the capture; those that end before they begin are counted."""
+        """Return the rows within the capture; those with times that make no sense are counted."""
         starts, ends = batch[0], batch[1]
-        within = starts >= 0
-        sane = within & (ends >= starts) & (ends < 1 << 62)
+        kept = sane(starts, ends)
         if count:
             self.data.events += starts.size
-            self.data.odd += int((within & ~sane).sum())
-        return batch if bool(sane.all()) else [column[sane] for column in batch]
+            self.data.odd += int(((starts >= 0) & ~kept).sum())
+        return batch if bool(kept.all()) else [column[kept] for column in batch]
+
+    def _known(self, devices: Ints) -> Ints:
+        """Return devices; where that is not told, the only one of the export, or none."""
+        told = (devices >= 0) & (devices < _DEVICES)
+        return np.where(told, devices, np.int64(self._only))
 
     def _numbers(self, names: Ints) -> Ints:
         """Return the numbers of kernel names here, for those in the database."""
@@ -317,7 +328,8 @@ class NsysReader:
         found = self._texts.get(number)
         if found is None:
             found = self._tables.texts([number]).get(number, f"(name {number})")
-            if len(self._texts) < _NAMES:
+            if len(self._texts) < _NAMES and len(found) <= self._text_left:
+                self._text_left -= len(found)
                 self._texts[number] = found
         return found
 

@@ -10,8 +10,8 @@ from engine.traces.tables import Tables
 ABOUT = ("META_DATA_EXPORT", "EXPORT_META_DATA")
 
 
-def about(tables: Tables, *, cpu_traced: bool) -> About:
-    """Return what an export says about itself: version, host, time and GPUs."""
+def about(tables: Tables, gpus: dict[int, str], *, cpu_traced: bool) -> About:
+    """Return what an export says about itself: version, host and time."""
     found = [tables.values(table, ("EXPORT_PRODUCT_VERSION",)) for table in ABOUT]
     version = next((one["EXPORT_PRODUCT_VERSION"] for one in found if one), "")
     host = tables.values("TARGET_INFO_SYSTEM_ENV", ("Hostname",)).get("Hostname")
@@ -24,7 +24,7 @@ def about(tables: Tables, *, cpu_traced: bool) -> About:
     return About(
         source=tables.source,
         tool=f"Nsight Systems {version}".strip(),
-        device_names=_device_names(tables),
+        device_names=gpus,
         captured_ms=None if length is None else round(length / 1e6, 6),
         started_s=round(epoch / 1e9, 6) if 0 < epoch < 1 << 62 else None,
         host=cut(host)[:253] if host else None,
@@ -34,7 +34,7 @@ def about(tables: Tables, *, cpu_traced: bool) -> About:
     )
 
 
-def _device_names(tables: Tables) -> dict[int, str]:
+def device_names(tables: Tables) -> dict[int, str]:
     """Return names by CUDA number; the table of GPUs numbers them as nvidia-smi does."""
     names = {
         number: cut(name)

@@ -14,13 +14,14 @@ from typing import Any
 import numpy as np
 
 from engine.errors import InputError
+from engine.traces.arrow import Arrow, Words
 from engine.traces.intervals import Ints
-from engine.traces.tables import MAX_TEXT, MISSING, SAMPLE, Keep, Total
+from engine.traces.tables import MISSING, SAMPLE, Keep, Total, sane
 
-_ROWS = 65_536
+_GROUPS = 65_536
 _TABLES = 1_024
-# StringIds is kept in memory, up to so many characters.
-_TEXT = 16_000_000
+# StringIds is kept in memory, up to so many characters; an entry takes more than its text.
+_TEXT, _ENTRY = 24_000_000, 100
 INSTALL = "pip install 'gpuwhy[parquet]'"
 
 
@@ -39,7 +40,7 @@ class ParquetTables:
             pa, pc, pq = map(import_module, ("pyarrow", "pyarrow.compute", "pyarrow.parquet"))
         except ImportError as error:
             raise InputError("Parquet files need pyarrow", hint=INSTALL) from error
-        self._pa, self._pc, self._pq = pa, pc, pq
+        self._arrow = Arrow(pa, pc, pq)
         folder = path if path.is_dir() else path.parent
         try:
             files = sorted(folder.glob("*.parquet"))[:_TABLES]
@@ -53,6 +54,7 @@ class ParquetTables:
                 hint="give a file in the folder that nsys export --type parquetdir made",
             )
         self._columns: dict[str, frozenset[str]] = {}
+        self._schemas: dict[str, Any] = {}
         self._texts: dict[int, str] | None = None
 
     def close(self) -> None:
@@ -70,8 +72,8 @@ class ParquetTables:
         found = self._columns.get(table)
         if found is None:
             with self._errors(table):
-                file = self._pq.ParquetFile(self._files[table])
-                found = self._columns[table] = frozenset(map(str, file.schema_arrow.names))
+                schema = self._schemas[table] = self._arrow.schema(self._files[table])
+                found = self._columns[table] = frozenset(map(str, schema.names))
         return found
 
     def rows(
@@ -84,10 +86,9 @@ class ParquetTables:
         asked = [c for c, _ in keep.among] if keep else []
         asked += [keep.sample[0]] if keep and keep.sample else []
         wanted = [c for c in dict.fromkeys([*columns, *asked]) if c in known]
-        for batch in self._batches(table, wanted):
-            got = {name: self._integers(batch.column(name)) for name in wanted}
-            missing = np.full(batch.num_rows, MISSING, dtype=np.int64)
-            kept = _kept(keep, got, batch.num_rows)
+        for size, got, _ in self._batches(table, wanted):
+            missing = np.full(size, MISSING, dtype=np.int64)
+            kept = _kept(keep, got, size)
             yield [got.get(c, missing)[kept] for c in columns]
 
     def totals(self, table: str, key: str) -> dict[int, Total]:
@@ -96,10 +97,17 @@ class ParquetTables:
             return {}
         out: dict[int, Total] = {}
         for starts, ends, keys in self.rows(table, ("start", "end", key)):
-            sane = (starts >= 0) & (ends >= starts)
-            _add(out, keys[sane].tolist(), (ends - starts)[sane].tolist())
+            kept = sane(starts, ends)
+            _add(out, keys[kept], (ends - starts)[kept])
         out.pop(MISSING, None)
         return out
+
+    def odd(self, table: str) -> int:
+        """Count rows without sensible times."""
+        return sum(
+            int(((starts >= 0) & (ends != MISSING) & ~sane(starts, ends)).sum())
+            for starts, ends in self.rows(table, ("start", "end"))
+        )
 
     def texts(self, numbers: Iterable[int]) -> dict[int, str]:
         """Return entries of StringIds."""
@@ -112,48 +120,33 @@ class ParquetTables:
             return {}
         out: dict[int, str] = {}
         left = _TEXT
-        for batch in self._batches("StringIds", ["id", "value"]):
-            numbers = self._integers(batch.column("id")).tolist()
-            for number, text in zip(numbers, self._words(batch.column("value")), strict=True):
-                if text is not None and left > 0:
+        for _, numbers, texts in self._batches("StringIds", ["id"], ["value"]):
+            for number, text in zip(numbers["id"].tolist(), texts["value"], strict=True):
+                if text is not None and left > 0 and number not in out:
                     out[number] = text
-                    left -= len(text)
-        return out
-
-    def named_totals(self, table: str, column: str) -> dict[str, Total]:
-        """Return what rows take, by a text column."""
-        if not {"start", "end", column} <= self.columns(table):
-            return {}
-        out: dict[str, Total] = {}
-        for batch in self._batches(table, ["start", "end", column]):
-            starts, ends = (self._integers(batch.column(c)) for c in ("start", "end"))
-            sane = (starts >= 0) & (ends >= starts)
-            rows = zip(
-                self._words(batch.column(column)), (ends - starts).tolist(), sane.tolist(),
-                strict=True,
-            )  # fmt: skip
-            kept = [
-                (text, length)
-                for text, length, good in rows
-                if good and text is not None and not ("::" in text and ", op_id = " in text)
-            ]
-            _add(out, [text for text, _ in kept], [length for _, length in kept])
+                    left -= len(text) + _ENTRY
+            if left <= 0:
+                break
         return out
 
     def named_rows(
-        self, table: str, column: str, names: Iterable[str], numbers: Sequence[str]
-    ) -> Iterator[tuple[str, list[int]]]:
-        """Yield rows of some names."""
+        self, table: str, column: str, numbers: Sequence[str]
+    ) -> Iterator[tuple[list[str], list[Ints]]]:
+        """Yield batches of a text column and of integer columns."""
         known = self.columns(table)
         if not {"start", "end", column} <= known:
             return
-        wanted = frozenset(names)
-        chosen = [c for c in numbers if c in known]
-        for batch in self._batches(table, [*dict.fromkeys([*chosen, column])]):
-            cells = {c: self._integers(batch.column(c)).tolist() for c in chosen}
-            for k, text in enumerate(self._words(batch.column(column))):
-                if text in wanted and text is not None:
-                    yield text, [cells[c][k] if c in cells else MISSING for c in numbers]
+        wanted = [c for c in dict.fromkeys(["start", "end", *numbers]) if c in known]
+        for size, got, texts in self._batches(table, wanted, [column]):
+            kept = sane(got["start"], got["end"]).tolist()
+            rows = [
+                k
+                for k, text in enumerate(texts[column])
+                if kept[k] and text is not None and not ("::" in text and ", op_id = " in text)
+            ]
+            missing = np.full(size, MISSING, dtype=np.int64)
+            names = [text for k in rows if (text := texts[column][k]) is not None]
+            yield names, [got.get(c, missing)[rows] for c in numbers]
 
     def values(self, table: str, names: Iterable[str]) -> dict[str, str]:
         """Return entries of a table of names and values."""
@@ -168,15 +161,21 @@ class ParquetTables:
     def records(self, table: str, columns: Sequence[str], limit: int) -> list[tuple[object, ...]]:
         """Return the first rows of a small table."""
         known = self.columns(table)
-        wanted = [c for c in columns if c in known]
+        chosen = [c for c in columns if c in known]
         out: list[tuple[object, ...]] = []
-        if not wanted:
+        if not chosen:
             return out
-        for batch in self._batches(table, wanted):
-            cells = {c: batch.column(c).to_pylist() for c in wanted}
+        with self._errors(table):
+            types = self._schemas[table]
+            texts = [c for c in chosen if self._arrow.is_text(types.field(c).type)]
+        whole = [c for c in chosen if c not in texts]
+        for size, got, words in self._batches(table, whole, texts):
+            cells: dict[str, list[object]] = {name: list(column) for name, column in words.items()}
+            for name, column in got.items():
+                cells[name] = [None if n == MISSING else n for n in column.tolist()]
             out.extend(
                 tuple(cells[c][k] if c in cells else None for c in columns)
-                for k in range(min(batch.num_rows, limit - len(out)))
+                for k in range(min(size, limit - len(out)))
             )
             if len(out) >= limit:
                 break
@@ -184,38 +183,37 @@ class ParquetTables:
 
     # --- Arrow
 
-    def _batches(self, table: str, columns: list[str]) -> Iterator[Any]:
+    def _batches(
+        self, table: str, whole: Sequence[str], texts: Sequence[str] = ()
+    ) -> Iterator[tuple[int, dict[str, Ints], dict[str, Words]]]:
+        """Yield the size of batches, their integer columns, and their columns of texts, cut."""
         with self._errors(table):
-            file = self._pq.ParquetFile(self._files[table], buffer_size=1 << 20)
-            yield from file.iter_batches(batch_size=_ROWS, columns=columns, use_threads=False)
-
-    def _integers(self, column: Any) -> Ints:
-        if not self._pa.types.is_integer(column.type):
-            column = self._pc.cast(column, self._pa.int64(), safe=False)
-        filled = self._pc.fill_null(self._pc.cast(column, self._pa.int64(), safe=False), MISSING)
-        found: Ints = filled.to_numpy(zero_copy_only=False)
-        return found
-
-    def _words(self, column: Any) -> list[str | None]:
-        text = self._pc.cast(column, self._pa.string())
-        return list(self._pc.utf8_slice_codeunits(text, 0, MAX_TEXT).to_pylist())
+            self._arrow.check(table, self._files[table], whole, texts)
+            for batch in self._arrow.batches(self._files[table], [*whole, *texts], list(texts)):
+                numbers = {c: self._arrow.integers(batch.column(c)) for c in whole}
+                words = {c: self._arrow.words(batch.column(c)) for c in texts}
+                yield batch.num_rows, numbers, words
 
     def _errors(self, table: str) -> _Errors:
-        return _Errors(table, self._pa.ArrowException)
+        return _Errors(table)
 
 
 class _Errors:
     """Turns what Arrow raises into an error that names the table."""
 
-    def __init__(self, table: str, kind: type[BaseException]) -> None:
+    def __init__(self, table: str) -> None:
         self._table = table
-        self._kind = kind
 
     def __enter__(self) -> None:
         return None
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, self._kind | OSError | UnicodeError):
+        # Arrow's errors are of these kinds.
+        if isinstance(
+            error,
+            OSError | ValueError | TypeError | LookupError | ArithmeticError | NotImplementedError
+            | MemoryError | RuntimeError,
+        ):  # fmt: skip
             first = (str(error).splitlines() or ["unreadable"])[0]
             raise InputError(
                 f"{self._table}.parquet cannot be read: {first[:200]}",
@@ -237,11 +235,20 @@ def _kept(keep: Keep | None, columns: dict[str, Ints], size: int) -> Any:
     return kept
 
 
-def _add(out: dict[Any, Total], keys: Sequence[Any], lengths: Sequence[int]) -> None:
-    for key, length in zip(keys, lengths, strict=True):
+def _add(out: dict[int, Total], keys: Ints, lengths: Ints) -> None:
+    """Add lengths (ns) by key."""
+    if not keys.size:
+        return
+    distinct, back = np.unique(keys, return_inverse=True)
+    counts = np.bincount(back, minlength=distinct.size)
+    sums, longest = np.zeros((2, distinct.size), dtype=np.int64)
+    np.add.at(sums, back, lengths)
+    np.maximum.at(longest, back, lengths)
+    columns = (distinct.tolist(), counts.tolist(), sums.tolist(), longest.tolist())
+    for key, count, total, most in zip(*columns, strict=True):
         found = out.get(key)
-        if found is None:
-            if len(out) < _ROWS:
-                out[key] = Total(1, length, length)
-            continue
-        out[key] = Total(found.count + 1, found.total + length, max(found.longest, length))
+        if found is not None:
+            longer = max(found.longest, most)
+            out[key] = Total(found.count + count, found.total + total, longer)
+        elif len(out) < _GROUPS:
+            out[key] = Total(count, total, most)

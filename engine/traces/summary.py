@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import Any
 
 from engine.traces.model import Device, Figures
-from engine.traces.wording import clipped, ms, percent, short
+from engine.traces.wording import clipped, gpu, ms, percent, short
 
 _ROWS, _NAMED = 5, 3
 
@@ -21,7 +21,7 @@ def of_device(device: Device) -> dict[str, Any]:
     """Return the main figures of one GPU, flat."""
     idle = {f"idle_{name}": value for name, value in asdict(device.idle).items() if value}
     return {
-        "gpu": device.index,
+        "gpu": device.index if device.index >= 0 else None,
         "span_ms": device.span_ms,
         "busy_ms": device.busy_ms,
         "idle_ms": device.idle_ms,
@@ -109,7 +109,7 @@ def in_words(device: Device) -> str:
     if device.copy_ms:
         shares.append(f"copies {percent(_part(device.copy_ms, device))}")
     says = (
-        f"GPU {device.index}{name}: {ms(device.span_ms)} from first to last work, idle "
+        f"{gpu(device.index)}{name}: {ms(device.span_ms)} from first to last work, idle "
         f"{percent(device.idle_percent)}; {', '.join(shares)}; {device.kernels} kernels, "
         f"{percent(device.small_kernel_percent)} under {device.small_kernel_us:g} us; "
         f"{device.gaps.count} gaps over {ms(device.gaps.over_ms)}."

@@ -1,8 +1,8 @@
 """Tables of an nsys export, whatever they lie in: the port, and SQLite.
 
 The database is untrusted: it is opened read-only and immutable, its schema may call no functions
-that have effects, long texts are refused, and a statement that takes far more steps than the file
-has bytes is stopped.
+that have effects, texts are cut before they are taken, longer ones refused, and reading stops where
+it takes far more steps than the file has bytes.
 """
 
 from __future__ import annotations
@@ -17,18 +17,31 @@ from typing import Protocol
 from urllib.parse import quote
 
 import numpy as np
+import numpy.typing as npt
 
 from engine.errors import InputError
 from engine.traces.intervals import Ints
+from engine.traces.stringids import StringIds
 
 MISSING = -1
 MAX_TEXT = 2_000
 BATCH = 8_192
+TEXTS = 1_024
+# Times since the capture began, or since 1970: later than 2043 (2^61 ns), or longer than 13 days
+# (2^50 ns), is damage.
+LATEST, LONGEST = 1 << 61, 1 << 50
+_MOST_GROUPS = 65_536
 _LONGEST = 16 << 20
-# Virtual machine steps: a scan takes some 20 for a row of 50 bytes and more.
-_STEPS_AT_LEAST, _STEPS_PER_BYTE, _STEPS_BETWEEN = 200_000_000, 30, 1_000_000
-_SUMS = "count(*), sum(end - start), max(end - start)"
-_SANE = "WHERE start >= 0 AND end >= start"
+# Virtual machine steps of everything that is asked: real exports take one for each byte, for they
+# are scanned up to three times.
+_STEPS_AT_LEAST, _STEPS_PER_BYTE, _STEPS_BETWEEN = 200_000_000, 10, 1_000_000
+# total() adds as floating point: exact up to 104 days, and without the overflow of sum().
+_SUMS = (
+    "count(*), CAST(min(total(end - start), 1e18) AS INTEGER), CAST(max(end - start) AS INTEGER)"
+)
+# A text is greater than every number.
+_SANE = f"start >= 0 AND end >= start AND end < {LATEST} AND end - start < {LONGEST}"
+_CACHE_KIB = 4_096
 _MAGIC = b"SQLite format 3\x00"
 
 
@@ -58,6 +71,12 @@ class Total:
     longest: int
 
 
+def sane(starts: Ints, ends: Ints) -> npt.NDArray[np.bool_]:
+    """Return which rows have times (ns) within a capture that make sense."""
+    found: npt.NDArray[np.bool_] = (starts >= 0) & (ends >= starts) & (ends < LATEST)
+    return found & (ends - starts < LONGEST)
+
+
 class Tables(Protocol):
     """What is asked of an export. Tables and columns differ by version: look before asking."""
 
@@ -72,24 +91,27 @@ class Tables(Protocol):
         """Yield batches of int64 columns, in any order; what is missing is `MISSING`."""
 
     def totals(self, table: str, key: str) -> dict[int, Total]:
-        """Return what rows with ``start >= 0`` and ``end >= start`` take, by an integer column."""
+        """Return what rows with sensible times take, by an integer column."""
+
+    def odd(self, table: str) -> int:
+        """Return how many rows begin within the capture and have no sensible end."""
 
     def texts(self, numbers: Iterable[int]) -> dict[int, str]:
         """Return entries of StringIds, cut to `MAX_TEXT`."""
 
-    def named_totals(self, table: str, column: str) -> dict[str, Total]:
-        """Return the same as `totals` by a text column, operators of PyTorch left out."""
-
     def named_rows(
-        self, table: str, column: str, names: Iterable[str], numbers: Sequence[str]
-    ) -> Iterator[tuple[str, list[int]]]:
-        """Yield rows of some names: the name, and integer columns."""
+        self, table: str, column: str, numbers: Sequence[str]
+    ) -> Iterator[tuple[list[str], list[Ints]]]:
+        """Yield batches of a text column, cut to `MAX_TEXT`, and of integer columns.
+
+        Rows without sensible times, without a text, and operators of PyTorch are left out.
+        """
 
     def values(self, table: str, names: Iterable[str]) -> dict[str, str]:
         """Return entries of a table of names and values."""
 
     def records(self, table: str, columns: Sequence[str], limit: int) -> list[tuple[object, ...]]:
-        """Return the first rows of a small table, as they stand."""
+        """Return the first rows of a small table: integers, and texts cut to `MAX_TEXT`."""
 
 
 class SqliteTables:
@@ -128,6 +150,7 @@ class SqliteTables:
             self._db.close()
             raise
         self._columns: dict[str, frozenset[str]] = {}
+        self._strings: StringIds | None = None
 
     def close(self) -> None:
         """Close the database."""
@@ -159,9 +182,12 @@ class SqliteTables:
         chosen = ", ".join(
             f"ifnull({_quoted(c)}, {MISSING})" if c in known else str(MISSING) for c in columns
         )
+        # Rows with a text or a blob, which may be long, are left where they are.
+        cells = ", ".join(f"ifnull({_quoted(c)}, 0)" for c in {"start", "end", *columns} & known)
         where, values = _where(keep, known)
         with self._errors():
-            cursor = self._ask(f"SELECT {chosen} FROM {_quoted(table)}{where}", values)  # noqa: S608 - quoted names of the schema
+            sql = f"SELECT {chosen} FROM {_quoted(table)} WHERE max({cells}) < ''{where}"  # noqa: S608 - quoted names of the schema
+            cursor = self._ask(sql, values)
             while rows := cursor.fetchmany(BATCH):
                 yield _arrays(rows, len(columns))
 
@@ -171,62 +197,53 @@ class SqliteTables:
             return {}
         with self._errors():
             rows = self._ask(
-                f"SELECT {_quoted(key)}, {_SUMS} FROM {_quoted(table)} {_SANE} GROUP BY 1"  # noqa: S608 - quoted
-            ).fetchmany(65_536)
+                f"SELECT {_integer(key)}, {_SUMS} FROM {_quoted(table)} WHERE {_SANE} GROUP BY 1"  # noqa: S608 - quoted
+            ).fetchmany(_MOST_GROUPS)
         return {
             number: Total(count, total, longest)
             for number, count, total, longest in rows
-            if isinstance(number, int) and isinstance(total, int) and isinstance(longest, int)
+            if isinstance(number, int) and number != MISSING
         }
+
+    def odd(self, table: str) -> int:
+        """Count rows without sensible times."""
+        if not {"start", "end"} <= self.columns(table):
+            return 0
+        with self._errors():
+            row = self._ask(
+                f"SELECT count(*) FROM {_quoted(table)} "  # noqa: S608 - quoted
+                f"WHERE start >= 0 AND end IS NOT NULL AND NOT ({_SANE})"
+            ).fetchone()
+        return int(row[0])
 
     def texts(self, numbers: Iterable[int]) -> dict[int, str]:
         """Return entries of StringIds."""
         if not {"id", "value"} <= self.columns("StringIds"):
             return {}
-        out: dict[int, str] = {}
-        sql = f"SELECT substr(value, 1, {MAX_TEXT}) FROM StringIds WHERE id = ?"  # noqa: S608
         with self._errors():
-            for number in numbers:
-                row = self._ask(sql, (number,)).fetchone()
-                if row is not None and isinstance(row[0], str):
-                    out[number] = row[0]
-        return out
-
-    def named_totals(self, table: str, column: str) -> dict[str, Total]:
-        """Return what rows take, by a text column."""
-        if not {"start", "end", column} <= self.columns(table):
-            return {}
-        name = f"substr({_quoted(column)}, 1, {MAX_TEXT})"
-        with self._errors():
-            rows = self._ask(
-                f"SELECT {name}, {_SUMS} FROM {_quoted(table)} {_SANE} "  # noqa: S608 - quoted names
-                f"AND {_quoted(column)} NOT GLOB '*::*, op_id = *' GROUP BY 1"
-            )
-            return {
-                text: Total(count, total, longest)
-                for text, count, total, longest in rows.fetchmany(65_536)
-                if isinstance(text, str) and isinstance(total, int) and isinstance(longest, int)
-            }
+            if self._strings is None:
+                self._strings = StringIds(self._ask)
+            found = [(number, self._strings.text(number)) for number in numbers]
+        return {number: text for number, text in found if text is not None}
 
     def named_rows(
-        self, table: str, column: str, names: Iterable[str], numbers: Sequence[str]
-    ) -> Iterator[tuple[str, list[int]]]:
-        """Yield rows of some names."""
+        self, table: str, column: str, numbers: Sequence[str]
+    ) -> Iterator[tuple[list[str], list[Ints]]]:
+        """Yield batches of a text column and of integer columns."""
         known = self.columns(table)
         if not {"start", "end", column} <= known:
             return
-        chosen = ", ".join(_quoted(c) if c in known else str(MISSING) for c in numbers)
-        wanted = json.dumps(list(names))
-        name = f"substr({_quoted(column)}, 1, {MAX_TEXT})"
+        name = _quoted(column)
+        chosen = ", ".join(_integer(c) if c in known else str(MISSING) for c in numbers)
         with self._errors():
             cursor = self._ask(
-                f"SELECT {name}, {chosen} FROM {_quoted(table)} "  # noqa: S608 - quoted names of the schema
-                f"WHERE {name} IN (SELECT value FROM json_each(?))",
-                (wanted,),
+                f"SELECT substr({name}, 1, {MAX_TEXT}), {chosen} FROM {_quoted(table)} "  # noqa: S608 - quoted names of the schema
+                f"WHERE {_SANE} AND typeof({name}) = 'text' "
+                f"AND {name} NOT GLOB '*::*, op_id = *'"
             )
-            for row in cursor:
-                cells = [c if isinstance(c, int) else MISSING for c in row[1:]]
-                yield str(row[0]), cells
+            while rows := cursor.fetchmany(TEXTS):
+                whole = [row for row in rows if None not in row]
+                yield [row[0] for row in whole], _arrays([row[1:] for row in whole], len(numbers))
 
     def values(self, table: str, names: Iterable[str]) -> dict[str, str]:
         """Return entries of a table of names and values."""
@@ -246,14 +263,21 @@ class SqliteTables:
         known = self.columns(table)
         if not known:
             return []
-        chosen = ", ".join(_quoted(c) if c in known else "NULL" for c in columns)
+        chosen = ", ".join(_cell(c) if c in known else "NULL" for c in columns)
         with self._errors():
             return self._ask(f"SELECT {chosen} FROM {_quoted(table)} LIMIT {limit}").fetchall()  # noqa: S608 - quoted names of the schema
 
     def _ordinary_tables(self) -> set[str]:
         """Make the database harmless; return its tables: nsys writes no views or virtual tables."""
         with self._errors():
-            for pragma in ("trusted_schema = OFF", "query_only = ON", "cell_size_check = ON"):
+            # The size of the cache may come from the file.
+            cache = f"cache_size = -{_CACHE_KIB}"
+            for pragma in (
+                "trusted_schema = OFF",
+                "query_only = ON",
+                "cell_size_check = ON",
+                cache,
+            ):
                 self._db.execute(f"PRAGMA {pragma}")
             rows = self._db.execute(
                 "SELECT name, sql FROM sqlite_master WHERE type = 'table' AND length(name) < 100"
@@ -265,7 +289,6 @@ class SqliteTables:
         }
 
     def _ask(self, sql: str, values: tuple[object, ...] = ()) -> sqlite3.Cursor:
-        self._steps = 0
         return self._db.execute(sql, values)
 
     def _count(self) -> int:
@@ -289,7 +312,7 @@ class _Errors:
         if isinstance(error, sqlite3.Error | OverflowError | UnicodeError):
             what = str(error) or type(error).__name__
             if "interrupted" in what:
-                what = "a query takes far longer than the size of the file explains"
+                what = "reading it takes far longer than the size of the file explains"
             raise InputError(
                 f"{self._name} cannot be read: {what}",
                 hint="export it again: nsys export --type sqlite --force-overwrite=true REPORT",
@@ -308,7 +331,7 @@ def _where(keep: Keep | None, known: frozenset[str]) -> tuple[str, tuple[object,
     if keep.sample is not None and keep.sample[0] in known:
         column, remainders = keep.sample
         parts.append(f"{_quoted(column)} % {SAMPLE} < {int(remainders)}")
-    return f" WHERE {' OR '.join(parts) or '0'}", tuple(values)
+    return f" AND ({' OR '.join(parts) or '0'})", tuple(values)
 
 
 def _arrays(rows: list[tuple[object, ...]], width: int) -> list[Ints]:
@@ -324,6 +347,20 @@ def _arrays(rows: list[tuple[object, ...]], width: int) -> list[Ints]:
         flat = np.array(sane, dtype=np.int64).reshape(-1)
     table = flat.reshape(-1, width)
     return [np.ascontiguousarray(table[:, k]) for k in range(width)]
+
+
+def _integer(column: str) -> str:
+    """Return SQL for an integer; NULL for what is none, so that no long text is taken."""
+    name = _quoted(column)
+    return f"iif(typeof({name}) = 'integer', {name}, iif({name} IS NULL, {MISSING}, NULL))"
+
+
+def _cell(column: str) -> str:
+    name = _quoted(column)
+    return (
+        f"CASE typeof({name}) WHEN 'integer' THEN {name} "
+        f"WHEN 'text' THEN substr({name}, 1, {MAX_TEXT}) END"
+    )
 
 
 def _quoted(name: str) -> str:

@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 
+def gpu(index: int) -> str:
+    """Return what a GPU is called; below 0: the capture does not say which it is."""
+    return f"GPU {index}" if index >= 0 else "unknown GPU"
+
+
 def ms(value: float) -> str:
     """Return a time (ms)."""
     if value >= 10_000:

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import signal
+import socket
 import subprocess
 import sys
 import time
 import urllib.parse
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
+import aiohttp
 import pytest
+from aiohttp import web
 
 from bot import ncclexport
 from engine.errors import UsageError
 from tests.support import inspector
 from tests.support.servers import binary, free_port, scrape_config, start_prometheus
+from tests.support.web import serve
 
 GPUWHY = [sys.executable, "-c", "from bot.surfaces.cli.main import main; main()"]
 
@@ -154,6 +159,86 @@ def test_a_large_backlog_can_be_interrupted(tmp_path: Path) -> None:
         process.stderr.close()
 
 
+def test_records_after_a_rotation_are_counted(tmp_path: Path) -> None:
+    write(tmp_path, range(1, 11))
+    port = free_port()
+    url = f"http://127.0.0.1:{port}/metrics"
+    with exporter(tmp_path, port):
+        assert "gpuwhy_nccl_records_total 20.0" in get(url)
+        for rank in range(2):
+            file = tmp_path / f"node-1-pid{rank}.log"
+            file.rename(file.with_suffix(".log.1"))
+        write(tmp_path, range(11, 31))
+        deadline = time.monotonic() + 30
+        while "records_total 60.0" not in (text := get(url)) and time.monotonic() < deadline:
+            time.sleep(0.2)
+    assert "gpuwhy_nccl_records_total 60.0" in text
+    assert "gpuwhy_nccl_rotated_files_total 2.0" in text
+    counts = [line for line in text.split("\n") if line.startswith("nccl_allreduce_duration_")]
+    assert [c.rpartition(" ")[2] for c in counts if "_count{" in c] == ["30.0", "30.0"]
+
+
+def test_it_ends_in_time_however_many_hold_a_connection(tmp_path: Path) -> None:
+    for rank in range(1_000):
+        lines = [inspector.record(rank, k, 900, ranks=1_000, size=1 << (20 + k)) for k in (1, 2)]
+        (tmp_path / f"node-1-pid{rank}.log").write_text("\n".join(lines) + "\n")
+    port = free_port()
+    with exporter(tmp_path, port) as process, ExitStack() as stack:
+        text = get(f"http://127.0.0.1:{port}/metrics")
+        held = []
+        for number in range(400):
+            one = stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=20))
+            # Some ask for all and read nothing, some never end their request, some send nothing.
+            end = (b"\r\n", b"", None)[number % 3]
+            if end is not None:
+                one.sendall(b"GET /metrics HTTP/1.1\r\nHost: x\r\n" + end)
+            held.append(one)
+        assert get(f"http://127.0.0.1:{port}/metrics") == text
+        status = Path(f"/proc/{process.pid}/status").read_text()
+        peak = next(line for line in status.split("\n") if line.startswith("VmHWM"))
+        assert int(peak.split()[1]) < 300_000, "kB: readers who wait hold no copy of the text"
+        began = time.monotonic()
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(20) == 0
+        took = time.monotonic() - began
+        assert process.stderr is not None
+        assert process.stderr.read() == "stopped\n"
+    assert took < 7
+
+
+async def test_who_does_not_read_is_cut_off(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(ncclexport, "_SEND_S", 0.2)
+
+    async def large(request: web.Request) -> web.StreamResponse:
+        return await ncclexport._send(request, b"x" * (64 << 20))
+
+    async with serve(large) as site:
+        port = int(site.url.rpartition(":")[2])
+        reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1)
+        writer.write(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+        await asyncio.sleep(0.6)
+        came = 0
+        with suppress(ConnectionError):
+            while piece := await reader.read(1 << 20):
+                came += len(piece)
+        writer.close()
+    assert came < 64 << 20
+    assert [record.getMessage() for record in caplog.records if record.levelname == "ERROR"] == []
+
+
+async def test_a_scrape_may_ask_for_the_head_only() -> None:
+    async def small(request: web.Request) -> web.StreamResponse:
+        return await ncclexport._send(request, b"x 1\n" * 100_000)
+
+    async with serve(small) as site, aiohttp.ClientSession() as client:
+        async with client.head(site.url) as answer:
+            assert (answer.status, answer.headers["Content-Length"]) == (200, "400000")
+        async with client.get(site.url) as answer:
+            assert await answer.read() == b"x 1\n" * 100_000
+
+
 def test_an_address_that_is_taken_is_one_line(tmp_path: Path) -> None:
     port = free_port()
     with exporter(tmp_path, port):
@@ -167,6 +252,22 @@ def test_an_address_that_is_taken_is_one_line(tmp_path: Path) -> None:
     assert done.returncode == 2
     assert done.stderr.startswith(f"gpuwhy: cannot listen on 127.0.0.1:{port}: ")
     assert done.stderr.count("\n") == 1
+
+
+def test_a_file_of_something_else_is_told_on_one_line(tmp_path: Path) -> None:
+    (tmp_path / "kern.log").write_text("[    1.0] one\n[    2.0] two\n")
+    command = [*GPUWHY, "nccl", "export", str(tmp_path / "kern.log"), "--listen", "127.0.0.1:0"]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    assert process.stderr is not None
+    try:
+        said = process.stderr.readline()
+        assert said.startswith("gpuwhy: warning: ")
+        assert "kern.log holds no record of NCCL Inspector" in said
+        assert process.stderr.readline().startswith("serving on ")
+    finally:
+        process.kill()
+        process.wait()
+        process.stderr.close()
 
 
 @pytest.mark.parametrize(

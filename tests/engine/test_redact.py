@@ -42,6 +42,14 @@ PEM = "-----BEGIN RSA PRIVATE KEY-----\nMIIEow+/IBAAKC==\n-----END RSA PRIVATE K
         ("peer 8.8.4.4:1234 is gone", "8.8.4.4"),
         ("peer 2001:4860:4860::8888 is gone", "2001:4860"),
         (PEM, "MIIEow"),
+        ("run --password Sup3rS3cret! now", "Sup3rS3cret!"),
+        ("MYSQL_PWD=Sup3rS3cret! in env", "Sup3rS3cret!"),
+        ("redis://:p@ss@h:6379/0", "p@ss"),
+        ("name=dckr_pat_" + "a1" * 14, "dckr_pat_"),
+        ("sk_live_" + "a1" * 10, "sk_live_a"),
+        ("AccountKey=abcdEFGH1234567890==", "abcdEFGH"),
+        (f"x {AWS} y", AWS),
+        ("password=Tr0ub4dor&3 x", "Tr0ub4dor"),
     ],
 )  # fmt: skip
 def test_a_secret_is_masked(text: str, secret: str) -> None:
@@ -59,6 +67,7 @@ def test_a_secret_is_masked(text: str, secret: str) -> None:
         "GPU-3aee3597-e367-4fa6-afb7-33020d47171b at 00000000:1B:00.0, driver 550.54.15",
         "peer fe80::966d:ae03:8b:de78%ib0<53249>, node fd00::1, 100.64.3.9, 172.16.0.4, 127.0.0.1",
         "Node GUID: 0x946dae03008bde78, port 0c42:a103:0065:b2b4, MAC 94:6d:ae:8b:de:78",
+        "PWD=/srv/app OLDPWD=/srv cwd=/srv",
         "max_tokens: 4096, 17 tokens=512, num_prompt_tokens=3",
         "NCCL version 2.21.5+cuda12.4, VBIOS 96.00.74.00.01, firmware 28.39.1002",
         "at 03:12:01.5, 2026-11-29T03:12:01Z, ratio 1:2:3",

@@ -30,7 +30,17 @@ COMMANDS: dict[str, tuple[str, str]] = {
 
 
 class NamingGroup(click.Group):
-    """A group that offers the nearest name when it does not know a command."""
+    """A group that offers the nearest name when it does not know a command.
+
+    Without a command it prints its help, as ``--help`` does.
+    """
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Print the help if nothing is given; else as any group."""
+        if not args and self.no_args_is_help and not ctx.resilient_parsing:
+            click.echo(ctx.get_help(), color=ctx.color)
+            ctx.exit()
+        return super().parse_args(ctx, args)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -10,7 +10,8 @@ from __future__ import annotations
 import os
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 
 import click
 
@@ -58,6 +59,11 @@ def _open_closed_streams() -> None:
 
 def run(arguments: Sequence[str]) -> int:
     """Run one command line and return its exit status; nothing is raised."""
+    with _shown_log() if os.environ.get("GPUWHY_DEBUG") else nullcontext():
+        return _run(arguments)
+
+
+def _run(arguments: Sequence[str]) -> int:
     as_json = "--json" in _before_separator(arguments)
     try:
         status = root.main(list(arguments), prog_name="gpuwhy", standalone_mode=False)
@@ -72,6 +78,20 @@ def run(arguments: Sequence[str]) -> int:
     except Exception as error:  # noqa: BLE001 - the last stop: a user never sees a traceback unasked
         return _broken(error, as_json)
     return status if isinstance(status, int) else 0
+
+
+@contextmanager
+def _shown_log() -> Iterator[None]:
+    """Print what the engine logs: the tracebacks of faults that an answer only mentions."""
+    import logging  # noqa: PLC0415 - so that --help starts fast
+
+    log = logging.getLogger("engine")
+    handler = logging.StreamHandler()
+    log.addHandler(handler)
+    try:
+        yield
+    finally:
+        log.removeHandler(handler)
 
 
 def _before_separator(arguments: Sequence[str]) -> Sequence[str]:

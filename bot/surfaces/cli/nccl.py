@@ -64,8 +64,9 @@ def export(paths: tuple[Path, ...], listen: str) -> int:
     What the files hold already is read first, so that counters do not jump after a restart.
     """
     from bot.ncclexport import export as served  # noqa: PLC0415 - aiohttp
+    from engine.nccl.beginnings import doubts  # noqa: PLC0415
 
-    warn(f"{path} is not there yet" for path in paths if not path.exists())
+    warn(doubt for path in paths for doubt in doubts(path))
     return served(paths, listen, lambda said: click.echo(said, err=True))
 
 

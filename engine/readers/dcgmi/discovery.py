@@ -18,7 +18,7 @@ from engine.readers.quantities import listed, short
 
 _CELLS: Final = re.compile(r"^\s{0,8}\|(?P<left>[^|]{1,48})\|(?P<right>.{0,256}?)\|?\s*$")
 _RULE: Final = re.compile(r"^\s{0,8}[+|][-=+]{3,}")
-MAX_GPUS: Final = 1_024
+MAX_GPUS: Final = 512
 
 
 @dataclass(slots=True)

@@ -39,7 +39,7 @@ _NUMBER: Final = re.compile(r"^-?[0-9]{1,20}(?:\.[0-9]{1,12})?$")
 _BLANK_FROM: Final = (9.2e18, 140737488355328.0, 2147483632.0)
 # GPU, copy, encoder and decoder utilisation.
 _PERCENTS: Final = frozenset({203, 204, 206, 207})
-MAX_ENTITIES: Final = 1_024
+MAX_ENTITIES: Final = 512
 
 
 class DmonReader(Listing[Course]):

@@ -188,7 +188,8 @@ def summary(records: Sequence[Course], catalogue: Catalogue) -> Finding:
     names = [str(entries[str(f)]["title"]) for f in fields if str(f) in entries]
     gpus = [one for one in records if one.kind == "GPU"]
     rows = sum(one.rows for one in records)
-    xids = {one.id: int(one.newest[230]) for one in gpus if one.newest.get(230)}
+    last = {one.id: one.newest[230] for one in gpus if one.newest.get(230)}
+    xids = {gpu: int(code) for gpu, code in last.items() if code == int(code)}
     data: dict[str, Any] = {"gpus": len(gpus), "entities": len(records), "rows": rows}
     data["fields"] = fields[:64]
     if xids:

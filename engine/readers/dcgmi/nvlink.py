@@ -24,7 +24,7 @@ _WIDE: Final = re.compile(r"^\s{0,8}\|\s{0,8}(?P<text>[^|]{1,100}?)\s*\|?\s*$")
 _OTHER: Final = re.compile(
     r"^Successfully |^[|+][- ]{0,8}(?:Execution Stats|Health Monitor|Policy|Statistics|Summary)"
 )
-MAX_GPUS: Final = 1_024
+MAX_GPUS: Final = 512
 
 
 @dataclass(slots=True)

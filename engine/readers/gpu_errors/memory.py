@@ -16,6 +16,18 @@ _START = re.compile(
     r"(CUDA|HIP|XPU|NPU) out of memory|Out of memory (?:while trying to allocate|allocating) \d"
     r"|OOM when allocating tensor|allocating \S{1,16} MiB on device \d{1,3}: (?:cuda|hip)Malloc"
 )
+# Words that make a message of one that did not happen; with a size it always did.
+_NOT_BEFORE = re.compile(
+    r"\b(?:no|avoid(?:s|ed|ing)?|prevent(?:s|ed|ing)?|without|never|fix(?:es|ed)?|in case of|if|not"
+    r"|against|risk of)(?: (?:any|an?|the|more|further|future|got|saw|hit)){0,2} [\"'`]?$",
+    re.IGNORECASE,
+)
+_NOT_AFTER = re.compile(
+    r"[\"'`]?(?: errors?)?(?: (?:was|were|is|are|has been|have been|can be))?"
+    r" (?:avoided|prevented|averted|fixed|resolved|handled|mitigated|no longer|never"
+    r"|not (?:seen|hit)|did not|didn't)\b",
+    re.IGNORECASE,
+)
 _TRIED = re.compile(rf"[Tt]ried to allocate {_SIZE}")
 _ASKED = re.compile(r"(?:to allocate|allocating) ([\d,]{1,20}(?:\.\d{1,4})?) ?(bytes|[KMGT]iB)")
 _DEVICE = re.compile(r"on device (\d{1,3}):|device:GPU:(\d{1,3})\b")
@@ -41,6 +53,12 @@ _OTHERS_SHARE = 0.05
 _OTHERS_GIB = 1.0
 # A process's CUDA context and libraries, which messages until 2.0 leave out of its memory.
 _CONTEXT_GIB = 1.5
+# What a process holds over PyTorch's memory: context, libraries, NCCL's buffers, graphs.
+_BESIDES_GIB = 4.0
+# Figures are rounded to hundredths.
+_ROUNDED_GIB = 0.02
+# Processes closer than this to each other in memory cannot be told apart by it.
+_ALIKE_GIB = 0.25
 
 
 @dataclass(slots=True)
@@ -53,6 +71,7 @@ class OutOfMemory:
     total: float | None = None
     free: float | None = None
     own: float | None = None
+    pid: int | None = None
     others: dict[int, float] = field(default_factory=dict)
     allocated: float | None = None
     reserved: float | None = None
@@ -108,6 +127,7 @@ class OutOfMemory:
             "total_gib": self.total,
             "free_gib": self.free,
             "process_gib": self.own,
+            "process": self.pid,
             "allocated_gib": self.allocated,
             "reserved_unallocated_gib": self.reserved,
             "allowed_gib": self.allowed,
@@ -124,6 +144,8 @@ def out_of_memory(text: str) -> OutOfMemory | None:
     """Read the message, None if a line has none."""
     start = _START.search(text)
     if start is None:
+        return None
+    if start[1] is not None and _denied(text, start):
         return None
     text = text[start.start() :]
     if start[1] is None:
@@ -149,7 +171,33 @@ def out_of_memory(text: str) -> OutOfMemory | None:
         used = next(iter(found.others.values()))
         if found.allocated is None or used >= found.allocated:
             found.own, found.others = used, {}
+    elif found.own is None:
+        _tell_own(found)
     return found
+
+
+def _denied(text: str, start: re.Match[str]) -> bool:
+    """Return whether a sentence says that memory did not run out, or what to do if it does."""
+    if _TRIED.search(text, start.end()):
+        return False
+    before = text[max(0, start.start() - 80) : start.start()]
+    return bool(_NOT_BEFORE.search(before) or _NOT_AFTER.match(text, start.end()))
+
+
+def _tell_own(found: OutOfMemory) -> None:
+    """Find the process itself among several: the one that fits what PyTorch holds and a context."""
+    if found.allocated is None:
+        return
+    held = found.allocated + (found.reserved or 0.0)
+    fits = sorted(
+        (used - held, pid)
+        for pid, used in found.others.items()
+        if -_ROUNDED_GIB <= used - held <= _BESIDES_GIB
+    )
+    if not fits or (len(fits) > 1 and fits[1][0] - fits[0][0] < _ALIKE_GIB):
+        return
+    found.pid = fits[0][1]
+    found.own = found.others.pop(found.pid)
 
 
 def _of_others(text: str) -> OutOfMemory:

@@ -43,7 +43,8 @@ def _held(memory: OutOfMemory) -> str:
     if memory.total is not None and memory.free is not None:
         parts.append(f"{_size(memory.free)} of {_size(memory.total)} are free")
     if memory.own is not None:
-        parts.append(f"this process holds {_size(memory.own)}")
+        which = f" (probably {memory.pid}, by its size)" if memory.pid is not None else ""
+        parts.append(f"this process{which} holds {_size(memory.own)}")
     if memory.allocated is not None:
         parts.append(f"PyTorch uses {_size(memory.allocated)}")
     if memory.reserved is not None:
@@ -79,9 +80,11 @@ def _reason(memory: OutOfMemory) -> tuple[str, str, str]:
         named = ", ".join(
             f"process {pid} {_size(size)}" for pid, size in list(memory.others.items())[:4]
         )
+        unsure = "; one of them is this process" if memory.own is None and named else ""
         return (
             (
-                f"About {_size(gone)} are held by others{f' ({named})' if named else ''}: another "
+                f"About {_size(gone)} are held by others"
+                f"{f' ({named}{unsure})' if named else ''}: another "
                 "process, a stray job or other containers share this GPU."
             ),
             (

@@ -16,7 +16,10 @@ _GPU = r"NVRM: (?:GPU ?(?P<gpu>\d{1,3})[ :] ?)?"
 GSP_RULES: tuple[Rule, ...] = (
     Rule(
         "gsp_heartbeat",
-        re.compile(rf"{_GPU}.{{0,60}}?[Hh]eartbeat timed out(?:.{{0,160}}?diff (?P<late_ms>\d+))?"),
+        re.compile(
+            rf"{_GPU}.{{0,60}}?[Hh]eartbeat timed out"
+            r"(?:.{0,160}?diff (?P<late_ms>[0-9]{1,15}))?"
+        ),
         Severity.HIGH,
         "The GSP{on} missed its heartbeat: the firmware on the GPU does not run, or not in time, "
         "so nothing that needs it comes back.",

@@ -73,7 +73,7 @@ class InfinibandPart(RulePart):
         Rule(
             "nic_dead",
             re.compile(
-                _MLX5 + r"(?P<what>device's health compromised|Fatal error \d+ detected|"
+                _MLX5 + r"(?P<what>device's health compromised|Fatal error \d{1,9} detected|"
                 r"PCI slot is unavailable|health recovery flow aborted|Driver is in error state|"
                 r"handling bad device|firmware pre init failed)"
             ),

@@ -27,7 +27,7 @@ _CONSTRAINT = re.compile(
 _KILLED = re.compile(
     r"(?P<scope>Out of memory|Memory cgroup out of memory|Out of memory "
     r"\(oom_kill_allocating_task\)"
-    r"|Memory cgroup out of memory \(oom_kill_allocating_task\))(?: in UB \d+)?: "
+    r"|Memory cgroup out of memory \(oom_kill_allocating_task\))(?: in UB \d{1,9})?: "
     r"Kill(?:ed)? process (?P<pid>\d{1,10}),?(?: UID \d{1,10},)? \(?(?P<name>[^)\n]{0,32}?)\)?"
     r"(?: score (?P<score>\d{1,5})|,? (?:UID:? ?\d{1,10},? ?)?total-vm:(?P<vm>\d{1,15})kB|[.,]?$)"
 )
@@ -35,7 +35,7 @@ _RSS = re.compile(r"anon-rss:(\d{1,15})kB(?:, file-rss:(\d{1,15})kB)?(?:, shmem-
 _LIMIT = re.compile(r"memory: usage (?P<usage>\d{1,15})kB, limit (?P<limit>\d{1,15})kB")
 _NOBODY = re.compile(r"Out of memory and no killable processes|System is deadlocked on memory")
 _SYSTEMD = re.compile(
-    r"systemd-oomd(?:\[\d+\])?: Killed (?P<cgroup>\S{1,300}) due to (?P<why>.{1,60})"
+    r"systemd-oomd(?:\[\d{1,10}\])?: Killed (?P<cgroup>\S{1,300}) due to (?P<why>.{1,60})"
 )
 _SOURCE = "Linux mm/oom_kill.c"
 _POD = re.compile(r"pod([0-9a-f]{8}[-_][0-9a-f]{4}[-_][0-9a-f]{4}[-_][0-9a-f]{4}[-_][0-9a-f]{12})")

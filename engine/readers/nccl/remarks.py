@@ -42,7 +42,7 @@ _UNREGISTERED = re.compile(
     r"|(?:no such file|does not exist|missing)[^\n]{0,80}memory_peers",
     _I,
 )
-_REGISTERED = re.compile(r"memory_peers/\w{1,20}/version[^\n]{0,4}\n?\s{0,4}\d+\.\d+")
+_REGISTERED = re.compile(r"memory_peers/\w{1,20}/version[^\n]{0,4}\n?\s{0,4}\d{1,4}\.\d{1,4}")
 _LOADED = re.compile(
     r"(?:nvidia_peermem|nvidia-peermem|nv_peer_mem)\b(?:[^\n]{0,30}\bloaded|\s{1,40}\d{3,9}\s{1,10}\d{1,3}\b)",
     _I,

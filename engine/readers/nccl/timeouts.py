@@ -2,30 +2,17 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any, Final
 
-from engine.model import Entity, Finding, Kind, Severity
 from engine.readers.nccl.lines import listed
-from engine.readers.nccl.timeout_words import named, of_group, plural, size, waiting
+from engine.readers.nccl.mismatch import POINT_TO_POINT, first, mismatch, told
+from engine.readers.nccl.timeout_words import plural, waiting
 from engine.readers.nccl.told import ORDER, Told
-from engine.readers.nccl.watchdog import Group, RankState, Watchdog, Work
+from engine.readers.nccl.watchdog import Group, RankState, Watchdog
 
-_SOURCES: Final = ("pytorch/pytorch torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp",)
 # torch/distributed/constants.py: 10 minutes for NCCL (30 in releases before 2.2).
 _DEFAULTS: Final = {600_000: "10 minutes", 1_800_000: "30 minutes"}
-_POINT_TO_POINT: Final = ("SEND", "RECV", "RECVANYSOURCE", "COALESCED")
-# Of the others, ranks may send and receive different amounts.
-_SAME_SIZE: Final = (
-    "ALLREDUCE",
-    "BROADCAST",
-    "REDUCE",
-    "BARRIER",
-    "_ALLGATHER_BASE",
-    "_REDUCE_SCATTER_BASE",
-)
 _ACTION: Final = (
     "Look at {whom} first: the log (an exception, out of memory, a data loader, a checkpoint), its "
     "stack (py-spy dump --native --pid PID) and the Flight Recorder dumps of all ranks "
@@ -54,62 +41,11 @@ def tell(watchdog: Watchdog, nranks: int, *, network: bool, memory: bool) -> Ite
             continue
         whole = group.name.partition(" ")[0] in ("", "0")
         blamed = watchdog.named
-        yield _mismatch(group, states) or _hang(
+        yield mismatch(group, states) or _hang(
             group, states, nranks if whole else 0, blamed, reason, whole=whole
         )
     if len(groups) > _GROUPS:
         yield _more(groups[_GROUPS:])
-
-
-def _mismatch(group: Group, states: dict[int, RankState]) -> Told | None:
-    """Find ranks that ran something else under one sequence number."""
-    by_seq: dict[int, dict[int, RankState]] = {}
-    for rank, state in states.items():
-        if state.work is not None and state.work.seq is not None:
-            by_seq.setdefault(state.work.seq, {})[rank] = state
-    for seq, here in sorted(by_seq.items()):
-        works = {rank: state.work for rank, state in here.items() if state.work is not None}
-        if any(w.op in _POINT_TO_POINT for w in works.values()):
-            continue
-        kinds = Counter(_kind(w) for w in works.values())
-        if len(kinds) < 2:
-            continue
-        usual = kinds.most_common(1)[0][0]
-        odd = [rank for rank, w in works.items() if _kind(w) != usual]
-        said = "; ".join(
-            f"rank{plural(ranks)} {listed(ranks)}: {named(one.op)}{size(one)}"
-            for one, ranks in (
-                (kind, [r for r, w in works.items() if _kind(w) == kind])
-                for kind in list(kinds)[:6]
-            )
-        )
-        only_sizes = len({w.op for w in works.values()}) == 1
-        what = "sizes" if only_sizes else "collectives"
-        line = min(state.line for state in here.values())
-        data: dict[str, Any] = {
-            "seq": seq,
-            "op": usual.op if only_sizes else {str(r): w.op for r, w in works.items()},
-            "ranks": sorted(works)[:1_024],
-            "odd_ranks": sorted(odd)[:1_024],
-            "elements_in": {str(r): w.elements_in for r, w in works.items() if w.elements_in},
-            "timeout_ms": _first(here, "timeout_ms"),
-            "process_group": group.name or None,
-        }
-        return _told(
-            line,
-            f"Ranks run different {what} under the same sequence number {seq}"
-            f"{of_group(group)} (mismatch): {said}. The program took different ways on different"
-            " ranks; neither the network nor a GPU is at fault.",
-            "Look for code that runs on some ranks only, uneven batches or unused parameters around"
-            f" rank{plural(odd)} {listed(odd)}; TORCH_DISTRIBUTED_DEBUG=DETAIL names the"
-            " call, torchfrtrace compares the Flight Recorder dumps of all ranks.",
-            "collective_mismatch",
-            "watchdog_mismatch",
-            data,
-            next(iter(sorted(odd)), None),
-            ORDER["root"],
-        )
-    return None
 
 
 def _hang(
@@ -126,7 +62,7 @@ def _hang(
     behind = _behind(states)
     works = [s.work for s in states.values() if s.work is not None]
     op = works[0].op if works else None
-    timeout = _first(states, "timeout_ms")
+    timeout = first(states, "timeout_ms")
     says = waiting(
         group,
         [r for r in here if states[r].seq is not None or states[r].work],
@@ -156,7 +92,7 @@ def _hang(
             " the log is missing."
         )
         culprits = missing
-    elif gaps := _gaps(here) if whole and not nranks and op not in _POINT_TO_POINT else []:
+    elif gaps := _gaps(here) if whole and not nranks and op not in POINT_TO_POINT else []:
         says += (
             f" Rank{plural(gaps)} {listed(gaps)} {'print' if len(gaps) > 1 else 'prints'} nothing"
             " here, though higher ranks do: never joined, died before, or the log is missing."
@@ -202,7 +138,7 @@ def _hang(
         if culprits
         else "the rank that is missing or behind"
     )
-    return _told(
+    return told(
         line,
         says,
         _ACTION.format(whom=whom, wait=_WAIT),
@@ -210,14 +146,15 @@ def _hang(
         "watchdog_timeout",
         data,
         culprits[0] if culprits else None,
-        ORDER["root"] if behind else ORDER["symptom"],
+        # What explains it stands before it.
+        ORDER["root"] if behind and not reason else ORDER["symptom"],
     )
 
 
 def _more(groups: list[Group]) -> Told:
     """The process groups that are not told one by one."""
     line = min(s.line for g in groups for s in g.ranks.values())
-    return _told(
+    return told(
         line,
         f"{len(groups)} more process groups timed out, later than these.",
         "Look at the first ones; the others follow as a rule.",
@@ -232,7 +169,7 @@ def _more(groups: list[Group]) -> Told:
 def _bystanders(group: Group, states: dict[int, RankState]) -> Told:
     """Ranks that only wrote their dumps because another one timed out."""
     here = sorted(states)
-    return _told(
+    return told(
         min(s.line for s in states.values()),
         f"Rank{plural(here)} {listed(here)} only report that another rank timed out: the reason"
         " stands in that rank's log.",
@@ -249,13 +186,6 @@ def _bystanders(group: Group, states: dict[int, RankState]) -> Told:
         None,
         ORDER["effect"],
     )
-
-
-def _kind(work: Work) -> Work:
-    """Return what must be the same on all ranks of a collective, without its number."""
-    if work.op in _SAME_SIZE:
-        return replace(work, seq=None)
-    return Work(work.op, None, None, None, "")
 
 
 def _behind(states: dict[int, RankState]) -> list[int]:
@@ -289,41 +219,9 @@ def _reach(state: RankState) -> int:
     return state.seq if state.seq is not None else -1
 
 
-def _first(states: dict[int, RankState], name: str) -> int | None:
-    return next((v for s in states.values() if (v := getattr(s, name)) is not None), None)
-
-
 def _reason(*, memory: bool, network: bool) -> str:
     if memory:
         return " A rank ran out of GPU memory: the time-out only follows."
     if network:
         return " An error of the network in this log explains it: the time-out only follows."
     return ""
-
-
-def _told(
-    line: int,
-    says: str,
-    action: str,
-    cause: str | None,
-    id_: str,
-    data: dict[str, Any],
-    rank: int | None,
-    order: int,
-) -> Told:
-    return Told(
-        order,
-        line,
-        Finding(
-            kind="torch",
-            id=id_,
-            severity=Severity.HIGH if cause else Severity.LOW,
-            says=says,
-            action=action,
-            entity=Entity(Kind.RANK, f"rank {rank}", rank=rank) if rank is not None else None,
-            line=line,
-            cause=cause,
-            data={k: v for k, v in data.items() if v is not None and v not in ([], {})},
-            sources=_SOURCES,
-        ),
-    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -101,7 +102,7 @@ def _row(entry: object, line: int) -> Row | None:
     redop, kind, root = (
         printable(str(entry.get(key, "")), 16).strip() for key in ("redop", "type", "root")
     )
-    rooted = int(root) if root.lstrip("-").isascii() and root.lstrip("-").isdigit() else None
+    rooted = int(root) if re.fullmatch(r"-?[0-9]{1,9}", root) else None
     return Row(line, size, count, kind, redop, rooted, placements)
 
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Final
 
 from engine.model import Finding, Severity
 from engine.readers.listing import at, finding, node
 from engine.readers.network.counter_changes import Change, Take, changes_of, figures, part_of
 from engine.readers.network.counter_facts import CounterFacts, at_ceiling
 from engine.readers.quantities import listed, plural
+
+# Of more ports that lose packets, the worst are told one by one; the rest stand in the totals.
+_MOST: Final = 64
 
 
 def _by_port(changes: Sequence[Change]) -> dict[str, object]:
@@ -17,6 +21,14 @@ def _by_port(changes: Sequence[Change]) -> dict[str, object]:
     for change in changes:
         ports.setdefault(change.port, {}).update(change.values)
     return dict(ports) if len(ports) > 1 else dict(next(iter(ports.values()), {}))
+
+
+def _worst(shares: Sequence[Change]) -> Sequence[Change]:
+    """Return the ports whose packets suffer most, in the order of the text."""
+    if len(shares) <= _MOST:
+        return shares
+    worst = {id(c) for c in sorted(shares, key=lambda c: -(c.share or 0.0))[:_MOST]}
+    return [c for c in shares if id(c) in worst]
 
 
 def judge_totals(
@@ -38,7 +50,7 @@ def judge_totals(
     known = sum(facts.of(name) is not None for take in takes for name in take.values)
     if not known:
         return
-    for change in shares:
+    for change in _worst(shares):
         yield finding(
             kind,
             f"{change.meaning.id}_share",
@@ -71,7 +83,8 @@ def judge_totals(
             sources=("InfiniBand Architecture Specification 1.4, PortCounters",),
         )
     if changes:
-        noisy = sorted(changes, key=lambda c: (c not in bad, -c.events))
+        harmful = {id(c) for c in bad}
+        noisy = sorted(changes, key=lambda c: (id(c) not in harmful, -c.events))
         yield finding(
             kind,
             "totals_only",

@@ -15,6 +15,9 @@ _HANG = re.compile(r"No available shared memory broadcast block found in (\d{1,5
 _HTTP = re.compile(
     r'"(?:POST|GET) (/v1/\S{1,200}|/generate\S{0,200}|/invocations\S{0,200}) HTTP/1\.[01]" (5\d\d)'
 )
+# Answers that went well are many: they are counted a block at a time.
+_WELL = re.compile(rb'"(?:POST|GET) /(?:v1/|generate|invocations)[^\s"]{0,200} HTTP/1\.1" 200\b')
+WELL_MARK = b'HTTP/1.1" 200'
 _GRAVE = (Severity.CRITICAL, Severity.HIGH, Severity.MEDIUM)
 # Minutes without progress after which a compilation is no longer the likely reason.
 _HANG_FROM = 5
@@ -35,10 +38,35 @@ class Failures:
     _hang: _Seen | None = None
     _hang_s: int = 60
     _http: dict[str, _Seen] = field(default_factory=dict)
+    _well: int = 0
 
     def __bool__(self) -> bool:
         """Return whether there was any failure; mere remarks are none."""
         return self._failed or bool(self._hang or self._http)
+
+    def skim(self, block: bytes) -> None:
+        """Count the answers of a block that went well."""
+        if WELL_MARK in block:
+            self._well += len(_WELL.findall(block))
+
+    def rare(self, share: float, *, served: bool) -> Finding | None:
+        """Return a note if all that failed are answers too few to name a cause, else None.
+
+        Args:
+            share: of failed answers from which they are a cause.
+            served: the log shows the load of a server that works.
+        """
+        if self._failed or self._hang or not self._http:
+            return None
+        failed = self._server_errors
+        single = failed == 1 and (served or self._well > 0)
+        if single or failed < share * (failed + self._well):
+            return self._answers(follows=False, few=True)
+        return None
+
+    @property
+    def _server_errors(self) -> int:
+        return sum(s.count for s in self._http.values())
 
     def feed(self, number: int, text: str) -> bool:
         """Take one line."""
@@ -113,25 +141,31 @@ class Failures:
             sources=("vllm-project/vllm distributed/device_communicators/shm_broadcast.py",),
         )
 
-    def _answers(self, *, follows: bool) -> Finding:
-        total = sum(s.count for s in self._http.values())
+    def _answers(self, *, follows: bool, few: bool = False) -> Finding:
+        total = self._server_errors
+        of_all = f" of {total + self._well}" if self._well else ""
+        requests = "request" if total + self._well == 1 else "requests"
         by = ", ".join(f"{s.count} x {status}" for status, s in sorted(self._http.items()))
         refused = set(self._http) <= {"503", "529"}
         return Finding(
             kind="serving",
             id="http_errors",
-            severity=Severity.MEDIUM,
+            severity=Severity.LOW if few else Severity.MEDIUM,
             says=(
-                f"{total} request{'' if total == 1 else 's'} answered with a server error ({by}) "
-                "on the API."
+                f"{total}{of_all} {requests} answered with a server error ({by}) on the API."
                 + (" 503 means that the server refused them or was not ready." if refused else "")
                 + (" They follow from what failed above." if follows else "")
+                + (" So few name no cause." if few else "")
             ),
             action="Read the first traceback or error before the first of these lines.",
             entity=None,
             line=min(s.line for s in self._http.values()),
-            cause=None if follows or refused else "serving_errors",
-            data={"server_errors": total, "by_status": {k: s.count for k, s in self._http.items()}},
+            cause=None if follows or refused or few else "serving_errors",
+            data={
+                "server_errors": total,
+                "by_status": {k: s.count for k, s in self._http.items()},
+                "answered_well": self._well or None,
+            },
         )
 
 

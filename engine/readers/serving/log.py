@@ -11,7 +11,7 @@ from engine.readers.base import Context, Result
 from engine.readers.serving import failure_kinds, prose, startup
 from engine.readers.serving.course import Course
 from engine.readers.serving.drafts import Drafts
-from engine.readers.serving.failures import Failures
+from engine.readers.serving.failures import WELL_MARK, Failures
 from engine.readers.serving.finding import Limits
 from engine.readers.serving.load import Engine, Load
 from engine.readers.serving.preemptions import Preemptions
@@ -67,6 +67,7 @@ class ServingLogReader:
         *prose.TRIGGERS,
     )
     pattern: ClassVar[bytes] = failure_kinds.PATTERN
+    skims: ClassVar[tuple[bytes, ...]] = (WELL_MARK,)
 
     def __init__(self, context: Context) -> None:
         self.open = self.long = False
@@ -80,6 +81,11 @@ class ServingLogReader:
         self._prose = Prose()
         self._left_out = 0
         self._hits: float | None = None
+
+    def skim(self, number: int, block: bytes) -> int:  # noqa: ARG002 (the protocol has it)
+        """Count answers that went well; alone they say nothing, so none counts as read."""
+        self._failures.skim(block)
+        return 0
 
     def feed(self, number_: int, text: str) -> bool:
         """Take one line."""
@@ -111,7 +117,10 @@ class ServingLogReader:
         loads = [self._load(server) for server in dict.fromkeys(s for s, _ in self._courses)]
         served = bool(loads) or bool(self._requests.count)
         starting = bool(self._startup) and not self._startup.ready and not served
-        findings = list(self._failures.findings(starting=starting))
+        limits = Limits(self._catalogue)
+        few = self._failures.rare(limits["serving_error_share"], served=served)
+        failed = bool(self._failures) and few is None
+        findings = list(self._failures.findings(starting=starting)) if few is None else []
         for load in loads:
             findings += self._judged(load)
         if self._preemptions and not any(p.server == self._preemptions.server for p in loads):
@@ -119,14 +128,16 @@ class ServingLogReader:
         if self._prose:
             findings += judge(self._prose.load(), self._catalogue).findings
         if self._drafts:
-            findings.append(self._drafts.finding(Limits(self._catalogue)))
+            findings.append(self._drafts.finding(limits))
         if self._requests.count:
             findings.append(self._requests.finding(self._catalogue))
         if self._startup:
             up = self._startup.finding(served=served)
-            if self._failures:
+            if failed:
                 up.data["ready"] = self._startup.ready
-            findings.append(up if not self._failures else _without_cause(up))
+            findings.append(_without_cause(up) if failed else up)
+        if few is not None:
+            findings.append(few)
         if not findings:
             return Result()
         result = Result(["serving_log"], findings)

@@ -42,6 +42,38 @@ SURROUNDINGS: Final = (
         (f"{_NVML}, nvmlDeviceGetCurrPcieLinkGeneration",),
     ),
     Concern(
+        "pcie_narrower",
+        "pcie_degraded",
+        Severity.HIGH,
+        "The PCIe link has fewer lanes than those of equal boards beside it, under load: host "
+        "copies are slower by that share.",
+        "Read pcie.link.width.max beside it: a maximum as low is a slot wired or set that narrow; "
+        "otherwise lspci -vv -s BUS_ID, the AER lines in dmesg -T, and reseat board, riser or "
+        "cable.",
+        (f"{_NVML}, nvmlDeviceGetCurrPcieLinkWidth",),
+    ),
+    Concern(
+        "pcie_narrower_maybe",
+        "pcie_degraded",
+        Severity.MEDIUM,
+        "The PCIe link has fewer lanes than others here: possibly degraded, if board and slot are "
+        "like theirs; what they can do is not shown.",
+        "Read it again under load with the maximum: nvidia-smi --query-gpu=index,name,"
+        "pcie.link.width.current,pcie.link.width.max,utilization.gpu --format=csv. If the maximum "
+        "is higher, check riser, cable, seating and the slot's BIOS setting.",
+        (f"{_NVML}, nvmlDeviceGetCurrPcieLinkWidth",),
+    ),
+    Concern(
+        "pcie_slower",
+        "pcie_degraded",
+        Severity.HIGH,
+        "The PCIe link runs at a lower generation than those of equal boards beside it, under "
+        "load, when power saving does not explain it.",
+        "Read pcie.link.gen.max beside it; then lspci -vv -s BUS_ID, the AER lines in dmesg -T, "
+        "the slot speed in the BIOS, riser, retimer or cable.",
+        (f"{_NVML}, nvmlDeviceGetCurrPcieLinkGeneration",),
+    ),
+    Concern(
         "pcie_rollovers",
         "pcie_errors",
         Severity.MEDIUM,

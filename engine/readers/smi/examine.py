@@ -169,6 +169,8 @@ def _pcie(gpu: GpuState, siblings: Sequence[GpuState], catalogue: Catalogue) -> 
             pcie_width=int(n["pcie_width"]),
             pcie_width_max=int(n["pcie_width_max"]),
         )
+    else:
+        yield from _beside(gpu, siblings)
     if gen is None or most is None or not 0 < gen < most:
         return
     detail = f"PCIe generation {number(gen)} of {number(most)}"
@@ -184,6 +186,40 @@ def _pcie(gpu: GpuState, siblings: Sequence[GpuState], catalogue: Catalogue) -> 
     elif gpu.busy is not True:
         name = "pcie_idle" if gpu.busy is False else "pcie_slow_or_idle"
         yield issue(name, gpu, detail, pcie_gen=int(gen), pcie_gen_max=int(most))
+
+
+def _beside(gpu: GpuState, siblings: Sequence[GpuState]) -> Iterator[Issue]:
+    """Compare links with those of equal boards, where nothing says what board and slot can do."""
+    n, working = gpu.numbers, gpu.numbers.get("gpu_util_percent", 0) >= _WORKING
+    width, gen = (
+        n.get(name) if f"{name}_max" not in n else None for name in ("pcie_width", "pcie_gen")
+    )
+    same = [other for other in siblings if _same(gpu, other)] if width or gen else []
+    if width:
+        widths = [other.numbers["pcie_width"] for other in same if "pcie_width" in other.numbers]
+        wider = [w for w in widths if w > width]
+        sure = working and 2 * len(wider) > len(widths) and gpu.name is not None
+        sure = sure and not _ANY_SLOT.search(gpu.name or "")
+        if wider:
+            yield issue(
+                "pcie_narrower" if sure else "pcie_narrower_maybe",
+                gpu,
+                f"PCIe x{number(width)} where others have x{number(max(wider))}",
+                pcie_width=int(width),
+                sibling_pcie_width=int(max(wider)),
+            )
+    if gen and working:
+        at_work = [g for g in same if g.numbers.get("gpu_util_percent", 0) >= _WORKING]
+        best = max(g.numbers.get("pcie_gen", 0) for g in at_work)
+        if best > gen:
+            yield issue(
+                "pcie_slower",
+                gpu,
+                f"PCIe generation {number(gen)} at {number(n['gpu_util_percent'])} % utilisation "
+                f"where others have {number(best)}",
+                pcie_gen=int(gen),
+                sibling_pcie_gen=int(best),
+            )
 
 
 def _power(gpu: GpuState) -> Iterator[Issue]:

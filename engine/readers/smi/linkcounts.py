@@ -94,7 +94,7 @@ def counted_errors(gpus: Sequence[LinkGpu]) -> Iterator[Finding]:
             "Nothing to do.",
             line=counted[0].line,
             data={"gpu_count": clean},
-            entity=node(counted[0].host),
+            entity=_one(counted),
             sources=(_SOURCE,),
         )
 
@@ -122,6 +122,7 @@ def capabilities(gpus: Sequence[LinkGpu]) -> Iterator[Finding]:
             "Nothing to do.",
             line=able[0].line,
             data={"gpu_count": len(able)},
+            entity=_one(able),
             sources=(_SOURCE,),
         )
         return
@@ -135,6 +136,7 @@ def capabilities(gpus: Sequence[LinkGpu]) -> Iterator[Finding]:
         line=closed[0].line,
         cause="p2p_disabled",
         data={"gpus": [g.index for g in closed if g.index >= 0]},
+        entity=_one(closed),
         sources=(_SOURCE,),
     )
 
@@ -151,8 +153,13 @@ def without_links(gpus: Sequence[LinkGpu]) -> Iterator[Finding]:
             "PCIe. That is the product, not a fault.",
             "Nothing to do.",
             line=none[0].line,
+            entity=_one(none),
             sources=(_SOURCE,),
         )
+
+
+def _one(gpus: Sequence[LinkGpu]) -> Entity | None:
+    return gpus[0].entity if len(gpus) == 1 else node(gpus[0].host)
 
 
 def inventory(gpus: Sequence[LinkGpu]) -> Finding:

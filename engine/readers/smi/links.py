@@ -39,7 +39,7 @@ _SAID: Final = re.compile(
 )
 _MAKER: Final = re.compile(r"(?:NVIDIA|Tesla|Quadro|GeForce)\b")
 _ELIDED: Final = re.compile(r"^\s*(?:\.{2,}|…|\[\.{3}\]|\[…\])\s*$")
-MAX_GPUS: Final = 1_024
+MAX_GPUS: Final = 512
 
 
 @dataclass(slots=True)

@@ -156,7 +156,7 @@ def _all_inactive(gpus: Sequence[LinkGpu], context: Context) -> Finding:
             line=gpus[0].line,
             cause="nvlink_down",
             data={"active_links": 0, "gpus": [g.index for g in gpus if g.index >= 0]},
-            entity=node(gpus[0].host),
+            entity=gpus[0].entity if len(gpus) == 1 else node(gpus[0].host),
             sources=(_SOURCE,),
         )
     return finding(
@@ -169,7 +169,7 @@ def _all_inactive(gpus: Sequence[LinkGpu], context: Context) -> Finding:
         "If there should be NVLink: check the bridge and its seating, then nvidia-smi topo -m.",
         line=gpus[0].line,
         data={"active_links": 0},
-        entity=node(gpus[0].host),
+        entity=gpus[0].entity if len(gpus) == 1 else node(gpus[0].host),
         sources=(_SOURCE,),
     )
 

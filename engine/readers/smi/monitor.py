@@ -49,8 +49,11 @@ _UNCORRECTED: Final = "ecc_uncorrectable_aggregate_count"
 _WORKING: Final = 50.0
 # A clock below this share of the fastest sibling's is behind.
 _BEHIND: Final = 0.75
-MAX_GPUS: Final = 1_024
+MAX_GPUS: Final = 512
 MAX_MOMENTS: Final = 300
+# Of more GPUs than stand in one machine, only the newest rows are kept.
+MAX_WATCHED: Final = 32
+FEW_MOMENTS: Final = 16
 
 
 @dataclass(slots=True)
@@ -118,8 +121,9 @@ class SmiMonitorReader(Listing[_Course]):
         course = self._gpus.get(index)
         if course is None:
             course = _Course(GpuState(index=index, host=self.host, line=number))
-            self.kept.add(course)
-            if len(self._gpus) < MAX_GPUS:
+            if len(self.kept.items) >= MAX_WATCHED:
+                course.moments = deque(maxlen=FEW_MOMENTS)
+            if self.kept.add(course):
                 self._gpus[index] = course
         state = course.state
         for column, cell in row.items():

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import combinations
 from typing import Any, Final
 
-from engine.model import Finding, Severity
+from engine.model import Entity, Finding, Kind, Severity
 from engine.readers.base import Result
 from engine.readers.listing import at, finding, node, result_of
 from engine.readers.smi.topology import Matrix
@@ -91,9 +91,15 @@ def _lonely(matrix: Matrix, pairs: dict[tuple[str, str], str]) -> Iterator[Findi
                 "sibling_path": f"NV{full}",
                 "faulted_gpus": [int(name[3:]) for name in lost],
             },
-            entity=None,
+            entity=_gpu(gpu, matrix.host),
             sources=(_SOURCE,),
         )
+
+
+def _gpu(name: str, host: str | None) -> Entity:
+    index = int(name[3:])
+    called = f"{host}:{index}" if host else f"GPU {index}"
+    return Entity(Kind.GPU, called, host=host, gpu=index)
 
 
 def _is_full(word: str, full: int) -> bool:
@@ -219,6 +225,7 @@ def _nics(matrix: Matrix) -> Finding:
         if best in _OVER_CPU:
             far[gpu] = best
         near[gpu] = [matrix.nics.get(port, port) for port, word in words.items() if word == best]
+    alone = len(far) == 1
     if far and len(far) == len(near):
         text = (
             f"{at(matrix.host)}No GPU has a NIC nearer than the CPU "
@@ -234,8 +241,9 @@ def _nics(matrix: Matrix) -> Finding:
         cause, severity = "topology_limit", Severity.LOW
     elif far:
         text = (
-            f"{at(matrix.host)}{', '.join(sorted(far))} have no NIC nearer than the CPU, the other "
-            "GPUs do: their network traffic takes a longer way."
+            f"{at(matrix.host)}{', '.join(sorted(far))} {'has' if alone else 'have'} no NIC nearer "
+            f"than the CPU, the other GPUs do: {'its' if alone else 'their'} network traffic takes "
+            "a longer way."
         )
         action = "Use as many NICs as there are GPU groups, each under the switch of its group."
         cause, severity = "topology_limit", Severity.LOW
@@ -255,7 +263,7 @@ def _nics(matrix: Matrix) -> Finding:
         line=matrix.line,
         cause=cause,
         data={"far_gpus": [int(g[3:]) for g in far] or None, "nic_count": len(matrix.ports)},
-        entity=node(matrix.host),
+        entity=_gpu(next(iter(far)), matrix.host) if alone else node(matrix.host),
         sources=(_SOURCE, "NVIDIA NCCL documentation, NCCL_NET_GDR_LEVEL"),
     )
 

@@ -49,6 +49,12 @@ class _Verdict:
 
 
 _FULL: Final = _Verdict("full", Severity.INFO, "Full speed and width, as it should be: healthy.")
+_AS_IT_IS: Final = _Verdict(
+    "now",
+    Severity.INFO,
+    "What device and slot could do is not shown, so this does not tell whether it is all.",
+    "Read LnkCap beside it, as root: lspci -vv.",
+)
 _OF_THE_SLOT: Final = _Verdict(
     "slot",
     Severity.INFO,
@@ -184,7 +190,10 @@ def _verdict(device: PciDevice, port: PciDevice | None, judged: Sequence[PciDevi
     if narrow:
         return _ALIKE
     capped = _below(device.width, device.cap_width) or _below(device.gts, device.cap_gts)
-    return _OF_THE_SLOT if capped else _FULL
+    if capped:
+        return _OF_THE_SLOT
+    told = device.width_word == "ok" and device.speed_word == "ok"
+    return _FULL if told or None not in (device.cap_gts, device.cap_width) else _AS_IT_IS
 
 
 def _below(now: float | None, most: float | None) -> bool:

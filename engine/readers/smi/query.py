@@ -65,7 +65,7 @@ _ONCE_SECTIONS: Final = frozenset(
     }
 )
 _PROCESS: Final = re.compile(r"^[0-9]{1,9}$")
-MAX_GPUS: Final = 1_024
+MAX_GPUS: Final = 512
 MAX_PROCESSES: Final = 256
 
 
@@ -146,14 +146,14 @@ class SmiQueryReader(Listing[GpuState]):
     def _start(self, number: int, pci: str) -> None:
         pci = pci.lower()
         self._sections, self._seen = [], set()
-        self._run.listed += 1
         known = self._by_pci.get(pci)
         if known is None:
             known = self._new(number)
             known.pci = pci
-            if len(self._by_pci) < MAX_GPUS:
+            if not self.kept.overflow:
                 self._by_pci[pci] = known
         known.run = self._run
+        self._run.add(known)
         self._gpu = known
 
     def _new(self, number: int) -> GpuState:

@@ -51,10 +51,13 @@ _OWN: Final = frozenset(CSV) | frozenset(_IDENTITY)
 _TELLING: Final = frozenset(
     name for name in CSV if "." in name or name in ("gpu_recovery_action", "pstate")
 )
-MAX_GPUS: Final = 1_024
+MAX_GPUS: Final = 512
 MAX_MASKS: Final = 64
 # Rows of a loop that are kept for the rules, for each GPU.
 MAX_MOMENTS: Final = 300
+# Of more GPUs than stand in one machine, only the newest rows are kept.
+MAX_WATCHED: Final = 32
+FEW_MOMENTS: Final = 16
 
 
 @dataclass(slots=True)
@@ -203,8 +206,9 @@ class SmiCsvReader(Listing[_Rows]):
         rows = self._rows.get(key)
         if rows is None:
             rows = _Rows(GpuState(host=self.host, line=number))
-            self.kept.add(rows)
-            if len(self._rows) < MAX_GPUS:
+            if len(self.kept.items) >= MAX_WATCHED:
+                rows.moments = deque(maxlen=FEW_MOMENTS)
+            if self.kept.add(rows):
                 self._rows[key] = rows
         state = rows.state
         if _INDEX.match(index):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from statistics import median
 from typing import Final
 
 from engine.readers.smi.state import GpuState, Process, listed
@@ -12,10 +11,6 @@ from engine.units import number
 # Calls GPUs by their indices, or by host and index where there are several hosts.
 Named = Callable[[Sequence[GpuState]], str]
 
-# Utilisation (percent) of a GPU whose kernels run all the time, and the share of its siblings'
-# power below which these kernels compute next to nothing.
-_FULL_TIME: Final = 90.0
-_LITTLE: Final = 0.5
 # Utilisation (percent) of a GPU at work, and the share of its highest clock that is far below it.
 _AT_WORK: Final = 50.0
 _LOW_CLOCK: Final = 0.6
@@ -29,7 +24,6 @@ def remarks(gpus: Sequence[GpuState], named: Named) -> Iterator[str]:
     """Yield sentences on what is odd or worth knowing, beside what the findings say."""
     yield from _slow_states(gpus, named)
     yield from _slow_clocks(gpus)
-    yield from _waiting(gpus, named)
     yield from _link(gpus)
     yield from _programs(gpus)
     yield from _memory_held(gpus, named)
@@ -60,30 +54,6 @@ def _slow_clocks(gpus: Sequence[GpuState]) -> Iterator[str]:
         yield (
             f"{'; '.join(slow[:8])} while it works, and nothing here says why (nvidia-smi -q -d "
             "PERFORMANCE,POWER,TEMPERATURE: clock event reasons, power limit, heat)."
-        )
-
-
-def _waiting(gpus: Sequence[GpuState], named: Named) -> Iterator[str]:
-    """GPUs that are busy all the time and draw far less than siblings that are, too."""
-    at_work = [
-        g
-        for g in gpus
-        if g.numbers.get("gpu_util_percent", 0) >= _FULL_TIME and g.numbers.get("power_w", 0) > 0
-    ]
-    if len(at_work) < 3 or len({(g.name, g.host) for g in at_work}) != 1:
-        return
-    usual = median(g.numbers["power_w"] for g in at_work)
-    little = [g for g in at_work if g.numbers["power_w"] < _LITTLE * usual]
-    slowed = any(g.numbers.get("pstate", 0) >= _SLOW_STATE for g in little)
-    if little and not slowed and 2 * len(little) < len(at_work):
-        draw = number(max(g.numbers["power_w"] for g in little))
-        verbs = ("shows", "draws") if len(little) == 1 else ("show", "draw")
-        yield (
-            f"{named(little)} {verbs[0]} full utilisation and {verbs[1]} at most {draw} W where "
-            f"the others draw {number(usual)} W: a kernel runs there and computes next to nothing. "
-            "Usually it spins in a collective (NCCL) and waits for a peer, or its job does other "
-            "work than the rest; utilisation only says that some kernel runs (py-spy dump of the "
-            "rank, the collective library's log)."
         )
 
 

@@ -12,6 +12,7 @@ from engine.readers.listing import at, finding, node
 from engine.readers.readings import Readings, absorb
 from engine.readers.smi.concern import Concern
 from engine.readers.smi.counters import counters_finding
+from engine.readers.smi.draw import draw_findings, low_draws
 from engine.readers.smi.examine import issues, narrow, narrow_by_design
 from engine.readers.smi.issue import Issue
 from engine.readers.smi.memory import complete
@@ -70,11 +71,17 @@ def report(
         if gpu.counters_us and id(gpu) not in throttled and gpu.lost is None
     ]
     findings += _alike([gpu for gpu in gpus if id(gpu) in told], throttled)
+    said = {f.entity.name for f in findings if f.entity and f.severity is not Severity.INFO}
+    low = low_draws(gpus)
+    findings += draw_findings(low, said, kind)
     sick = {id(i.gpu) for i in found if i.concern.severity in _BAD}
     sick |= {key for key, one in throttled.items() if _fault(one.cause, context)}
     named = {f.entity.name for f in findings if f.entity and f.severity in _BAD}
     sick |= {id(gpu) for gpu in gpus if gpu.title in named}
-    whole = summary(gpus, sick, found, throttled, kind)
+    judged = _judged(gpus, context, moments or {})
+    odd = _odd(gpus, findings, judged)
+    odd |= {id(one.gpu) for one in low}
+    whole = summary(gpus, sick, odd, found, throttled, kind)
     findings.sort(key=lambda f: _SEVERITIES.index(f.severity))
     if whole is not None:
         findings.append(whole)
@@ -85,19 +92,22 @@ def report(
     # A reset is the remedy of what stands beside it, where something does.
     causes = dict.fromkeys(f.cause for f in findings if f.cause)
     result.causes = sorted(causes, key=lambda cause: cause == "gpu_needs_reset")
-    absorb(result, _judged(gpus, context, moments or {}))
+    absorb(result, judged)
     return result
 
 
+def _odd(gpus: Sequence[GpuState], findings: Sequence[Finding], judged: Result) -> set[int]:
+    """Identities of GPUs of which a finding or a diagnosis says that something is wrong."""
+    named = {f.entity.name for f in findings if f.entity and f.severity is not Severity.INFO}
+    for one in judged.diagnoses:
+        named.add(one.entity.name)
+        if one.entity.kind is not Kind.GPU:
+            named |= {e.entity.name for e in one.evidence}
+    return {id(g) for place, g in enumerate(gpus) if _judged_as(g, place, gpus).name in named}
+
+
 def _number(gpus: Sequence[GpuState]) -> None:
-    """Give GPUs of a whole listing their index: the tool lists all in the order of the indices."""
-    counts: dict[int, int] = {}
-    for gpu in gpus:
-        run = gpu.run
-        place = counts.get(id(run), 0)
-        counts[id(run)] = place + 1
-        if gpu.index is None and run.attached is not None and run.attached == run.listed:
-            gpu.index = place
+    """Give GPUs that nothing names their place in the list."""
     nameless = [g for g in gpus if g.index is None and g.pci is None and g.uuid is None]
     if len(nameless) > 1:
         for place, gpu in enumerate(nameless):
@@ -187,13 +197,19 @@ def _finding(concern: Concern, group: Sequence[Issue], kind: str) -> Finding:
         concern.id,
         concern.severity,
         f"{head}. {concern.meaning}",
-        concern.action,
+        _addressed(concern.action, group),
         line=first.gpu.line,
         cause=concern.cause,
         data=data,
         entity=first.gpu.entity if len(group) == 1 else node(first.gpu.host),
         sources=concern.sources,
     )
+
+
+def _addressed(action: str, group: Sequence[Issue]) -> str:
+    """Put the one GPU's index or address into the commands of an action."""
+    handle = group[0].gpu.handle if len(group) == 1 else None
+    return action if handle is None else action.replace("-i INDEX", f"-i {handle}")
 
 
 def _names(group: Sequence[Issue]) -> list[str]:
@@ -205,14 +221,18 @@ def _names(group: Sequence[Issue]) -> list[str]:
     return labels
 
 
+def _judged_as(gpu: GpuState, place: int, gpus: Sequence[GpuState]) -> Entity:
+    alone = f"GPU {place}" if len(gpus) > 1 else "GPU"
+    return gpu.entity or Entity(Kind.GPU, alone, model=gpu.name)
+
+
 def _judged(
     gpus: Sequence[GpuState], context: Context, moments: Mapping[int, Sequence[Moment]]
 ) -> Result:
     readings = Readings(context.catalogue, together=True)
     for place, gpu in enumerate(gpus):
         if gpu.lost is None:
-            alone = f"GPU {place}" if len(gpus) > 1 else "GPU"
-            entity = gpu.entity or Entity(Kind.GPU, alone, model=gpu.name)
+            entity = _judged_as(gpu, place, gpus)
             # No alarm from a GPU without work: a server holds all memory, by intent.
             left_out = {"fb_free_mib"} if gpu.busy is False else set()
             if narrow(gpu) and narrow_by_design(gpu, gpus, context.catalogue):

@@ -54,6 +54,21 @@ class Run:
     driver: str | None = None
     attached: int | None = None
     listed: int = 0
+    order: dict[int, GpuState] = field(default_factory=dict, repr=False, compare=False)
+
+    def add(self, gpu: GpuState) -> None:
+        """Take the next GPU of a listing: once all that are attached stand there, index them.
+
+        The tool lists them in the order of their indices; of a part of them (``-i``, an excerpt)
+        nothing tells the indices.
+        """
+        self.listed += 1
+        if self.attached is None or len(self.order) >= self.attached:
+            return
+        self.order[id(gpu)] = gpu
+        if len(self.order) == self.attached:
+            for place, one in enumerate(self.order.values()):
+                one.index = place if one.index is None else one.index
 
 
 @dataclass(slots=True)
@@ -123,6 +138,11 @@ class GpuState:
             pci=self.pci,
             model=self.name,
         )
+
+    @property
+    def handle(self) -> int | str | None:
+        """What ``nvidia-smi -i`` takes for the GPU: its index, else its address, else its UUID."""
+        return self.index if self.index is not None else self.pci or self.uuid
 
     @property
     def known(self) -> bool:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final
 
-from engine.model import Finding, Severity
+from engine.model import Entity, Finding, Severity
 from engine.readers.listing import finding, node
 from engine.readers.smi.issue import Issue
 from engine.readers.smi.remarks import remarks, settings
@@ -54,7 +55,10 @@ _CHECKS: Final[tuple[tuple[str, Callable[[GpuState], bool]], ...]] = (
         "the die below its thermal limit",
         lambda g: bool({"margin_c", "max_op_temp_c"} & set(g.numbers)),
     ),
-    ("PCIe at full width", lambda g: "pcie_width" in g.numbers),
+    (
+        "PCIe at full width",
+        lambda g: g.numbers.get("pcie_width", -1) >= g.numbers.get("pcie_width_max", math.inf),
+    ),
     (
         "NVLink fabric registration complete",
         lambda g: g.words.get("fabric_state", "").lower() == "completed",
@@ -65,6 +69,7 @@ _CHECKS: Final[tuple[tuple[str, Callable[[GpuState], bool]], ...]] = (
 def summary(
     gpus: Sequence[GpuState],
     sick: set[int],
+    odd: Collection[int],
     found: Sequence[Issue],
     throttled: Mapping[int, Finding],
     kind: str,
@@ -74,6 +79,7 @@ def summary(
     Args:
         gpus: all of them, in order.
         sick: identities of those with something severe.
+        odd: identities of those of which other findings or the rules say something.
         found: everything that was found wrong or odd.
         throttled: what the clock event masks say, by identity.
         kind: the form of the output.
@@ -84,17 +90,20 @@ def summary(
     alone = not found and not throttled  # nothing else says anything
     if not gpus or not any(_telling(gpu) or (alone and gpu.numbers) for gpu in gpus):
         return None
-    odd = sick | {id(i.gpu) for i in found if i.concern.severity is not Severity.INFO}
-    places = {id(gpu): gpu.index if gpu.index is not None else i for i, gpu in enumerate(gpus)}
+    odd = {*sick, *odd, *(id(i.gpu) for i in found if i.concern.severity is not Severity.INFO)}
     several = len({g.host for g in gpus}) > 1
 
     def named(group: Sequence[GpuState]) -> str:
         if several:
             return listed([g.title for g in group])
-        return _gpus([places[id(g)] for g in group])
+        places = [p for g in group if (p := _place(g)) is not None]
+        if len(places) == len(group):
+            return _gpus(places)
+        if len(group) == len(gpus) > 1:
+            return f"all {len(gpus)} GPUs"
+        return listed([g.title for g in group])
 
     faulty = [g for g in gpus if id(g) in sick]
-    faulted = [places[id(g)] for g in faulty]
     fine = [g for g in gpus if id(g) not in odd]
     idle = [g for g in gpus if g.busy is False and id(g) not in sick]
     busy = [g for g in gpus if g.busy and id(g) not in sick]
@@ -108,9 +117,10 @@ def summary(
     parts += [f"{overall[0].upper()}{overall[1:]}."] if overall else []
     parts += remarks(gpus, named)
     checks = [say for say, seen in _CHECKS if fine and all(seen(g) for g in fine)]
-    checks = [c for c in checks if not (c == "PCIe at full width" and _narrow(fine))]
     if checks and fine:
         who = "" if len(fine) == len(gpus) else f" on {named(fine)}"
+        if who and not several and any(_place(g) is None for g in fine):
+            who = f" on the other {f'{len(fine)} GPUs' if len(fine) > 1 else 'GPU'}"
         parts.append(f"Nothing wrong is shown{who}: {', '.join(checks)}.")
     parts += settings(gpus, named)
     if len(idle) == len(gpus):
@@ -125,12 +135,12 @@ def summary(
         kind,
         "gpus",
         Severity.INFO,
-        " ".join(parts),
-        _action(faulted, idle, gpus, odd=bool(odd)),
+        " ".join(f"{part[:1].upper()}{part[1:]}" for part in parts),
+        _action(faulty, idle, gpus, odd),
         line=gpus[0].line,
-        cause=cause if not faulted else None,
-        data=_data(gpus, faulted, [places[id(g)] for g in idle], [places[id(g)] for g in busy]),
-        entity=node(gpus[0].host) if len({g.host for g in gpus}) == 1 else None,
+        cause=cause if not faulty else None,
+        data=_data(gpus, _called(faulty), _called(idle), _called(busy)),
+        entity=_entity(gpus),
     )
 
 
@@ -177,24 +187,50 @@ def spans(gpus: Sequence[GpuState], names: Sequence[str]) -> str:
     return ", ".join(parts)
 
 
-def _narrow(gpus: Sequence[GpuState]) -> bool:
-    return any(g.numbers.get("pcie_width", 0) < g.numbers.get("pcie_width_max", 0) for g in gpus)
+def _place(gpu: GpuState) -> int | None:
+    """The index, else the place in a list that names no GPU; of a part of them nothing tells it."""
+    return gpu.index if gpu.index is not None else gpu.place
+
+
+def _called(group: Sequence[GpuState]) -> list[int | str]:
+    """Indices or places in the list, else addresses or UUIDs."""
+    return [p if (p := _place(g)) is not None else g.pci or g.uuid or 0 for g in group]
+
+
+def _entity(gpus: Sequence[GpuState]) -> Entity | None:
+    if len(gpus) == 1 and gpus[0].entity is not None:
+        return gpus[0].entity
+    return node(gpus[0].host) if len({g.host for g in gpus}) == 1 else None
 
 
 def _action(
-    faulted: Sequence[int], idle: Sequence[GpuState], gpus: Sequence[GpuState], *, odd: bool
+    faulty: Sequence[GpuState],
+    idle: Sequence[GpuState],
+    gpus: Sequence[GpuState],
+    odd: Collection[int],
 ) -> str:
-    if faulted:
+    if len(faulty) == len(gpus):
+        whole = all(g.run.attached == len(gpus) for g in gpus)
+        others = "" if whole else "; it says nothing of GPUs that are not listed"
+        return f"See to what is named here{others}."
+    if faulty and len(odd) > len(faulty):
+        return "See to the GPUs with a fault first, then to what is named of the others."
+    if faulty:
         return "See to the GPUs with a fault first; the others need nothing."
+    if odd and len(idle) == len(gpus):
+        return "See to what is named here; if a job is slow, read it again while the job runs."
+    if odd:
+        return "See to what is named here; one moment says little about a slow job."
     if len(idle) == len(gpus):
         return "Nothing to do. If a job is slow, read it again while the job runs."
-    if odd:
-        return "See to what is named above; one moment says little about a slow job."
     return "Nothing to do for what is shown here; one moment says little about a slow job."
 
 
 def _data(
-    gpus: Sequence[GpuState], faulted: list[int], idle: list[int], busy: list[int]
+    gpus: Sequence[GpuState],
+    faulted: list[int | str],
+    idle: list[int | str],
+    busy: list[int | str],
 ) -> dict[str, Any]:
     data: dict[str, Any] = {
         "gpu_count": len(gpus),

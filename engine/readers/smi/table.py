@@ -45,7 +45,7 @@ _WORDS: Final = re.compile(
     r"\[?(GPU requires reset|GPU is lost|Unknown Error|Insufficient Permissions)\]?", re.IGNORECASE
 )
 _SECOND_ROW: Final = ("fan_percent", "gpu_temp_c", "pstate", "power_w", "power_limit_w")
-MAX_GPUS: Final = 1_024
+MAX_GPUS: Final = 512
 MAX_PROCESSES: Final = 256
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from engine.model import Finding, Severity
+from engine.model import Entity, Finding, Kind, Severity
 from engine.readers.listing import at, finding, node
 from engine.readers.smi.concerns import CONCERNS
 from engine.readers.smi.errors import ERRORS
@@ -72,9 +72,13 @@ def unreadable(records: Sequence[Message]) -> Iterator[Finding]:
             line=one.line,
             cause=known.cause,
             data={"faulted_gpus": one.gpus},
-            entity=node(one.host),
+            entity=_gpu(one.gpus[0], one.host) if len(one.gpus) == 1 else node(one.host),
             sources=known.sources,
         )
+
+
+def _gpu(index: int, host: str | None) -> Entity:
+    return Entity(Kind.GPU, f"{host}:{index}" if host else f"GPU {index}", host=host, gpu=index)
 
 
 def loads(records: Sequence[Message]) -> Iterator[Finding]:

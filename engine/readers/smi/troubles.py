@@ -134,9 +134,19 @@ def _resets(records: Sequence[Message]) -> Iterator[Finding]:
             "faulted_gpus": indices or None,
             "pci": named[0].pci if len(named) == 1 else None,
         },
-        entity=_entity(group[0]) if len(named) == 1 else node(group[0].host),
+        entity=_reset_of(named, indices, group[0].host),
         sources=concern.sources,
     )
+
+
+def _reset_of(named: Sequence[Message], indices: Sequence[int], host: str | None) -> Entity | None:
+    """The one GPU that is named, else the node."""
+    if len({m.pci for m in named}) == 1 and len(indices) < 2:
+        return _entity(named[0])
+    if len(indices) == 1 and not named:
+        name = f"{host}:{indices[0]}" if host else f"GPU {indices[0]}"
+        return Entity(Kind.GPU, name, host=host, gpu=indices[0])
+    return node(host)
 
 
 def _init(records: Sequence[Message]) -> Iterator[Finding]:

@@ -32,7 +32,7 @@ _SPENT: Final = {name.replace(" ", "_"): reason for name, reason in COUNTERS.ite
     "hw_power_brake": "hw_power_brake",
 }
 _DEPTH: Final = 12
-MAX_GPUS: Final = 1_024
+MAX_GPUS: Final = 512
 MAX_PROCESSES: Final = 256
 
 
@@ -95,14 +95,14 @@ class SmiXmlReader(Listing[GpuState]):
     def _start(self, number: int, pci: str | None) -> None:
         self.inside = True
         self._path = []
-        self._run.listed += 1
         gpu = self._by_pci.get(pci) if pci else None
         if gpu is None:
             gpu = GpuState(pci=pci, host=self.host, line=number)
             self.kept.add(gpu)
-            if pci and len(self._by_pci) < MAX_GPUS:
+            if pci and not self.kept.overflow:
                 self._by_pci[pci] = gpu
         gpu.run = self._run
+        self._run.add(gpu)
         self._gpu = gpu
 
     def _value(self, tag: str, value: str) -> None:

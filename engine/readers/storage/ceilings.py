@@ -25,7 +25,24 @@ NICS: Final = (
 # Part of the line rate from which a NIC is taken to be full: TCP and NFS leave 85 to 98 %.
 _FULL: Final = 0.85
 # One hard disk reads and writes 100 MB/s and more in sequence.
-ONE_DISK_GBS: Final = 0.05
+_ONE_DISK_GBS: Final = 0.1
+# Shorter than this, in s, or in smaller blocks, a transfer shows start-up, cache and calls.
+ENOUGH_S: Final = 5.0
+LARGE_BYTES: Final = 131_072
+BELOW_ONE_DISK: Final = "One hard disk does better (100 MB/s and more)"
+
+
+def below_one_disk(gbs: float, *, seconds: float | None, block: float | None) -> bool:
+    """Return whether a transfer in sequence is slower than any kind of device.
+
+    Args:
+        gbs: GB/s (10^9) of all streams together.
+        seconds: how long it ran, None if it is not said.
+        block: bytes of a request, None if they are not said.
+    """
+    enough = seconds is None or seconds >= ENOUGH_S
+    large = block is None or block >= LARGE_BYTES
+    return enough and large and gbs < _ONE_DISK_GBS
 
 
 def nic_note(gbs: float) -> str:

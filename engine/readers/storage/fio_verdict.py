@@ -12,9 +12,15 @@ from typing import Any, Final
 from engine.model import Finding, Severity
 from engine.readers.listing import at, finding, node
 from engine.readers.quantities import plural
-from engine.readers.storage.ceilings import ONE_DISK_GBS, iops_note, nic_note
+from engine.readers.storage.ceilings import (
+    BELOW_ONE_DISK,
+    ENOUGH_S,
+    below_one_disk,
+    iops_note,
+    nic_note,
+)
 from engine.readers.storage.fio_run import DIRECTIONS, SYNC_ENGINES, Failure, Flow, GroupTotal, Job
-from engine.readers.storage.fio_traps import SHORT_MS, judge_traps
+from engine.readers.storage.fio_traps import judge_traps
 from engine.units import number
 
 SOURCES: Final = ("axboe/fio HOWTO.rst", "Arithmetic from line rates")
@@ -44,6 +50,9 @@ _ERROR_ACTION: Final = {
     "storage_full": "df -h and df -i (lfs df, lfs df -i), and the quota: quota -s or lfs quota.",
     None: "dmesg -T: evicted client, NFS 'not responding', errors of the disk.",
 }
+
+# Options that hold a job back.
+_LIMITS: Final = {"rate", "rate_iops", "thinktime"}
 
 Record = Job | GroupTotal | Failure
 
@@ -135,15 +144,16 @@ def _direction(
     random = bool(first and first.rw and "rand" in first.rw)
     figures = _figures(whole, direction, first, count)
     cached = (whole.percentiles_us.get(50.0) or whole.mean_us or 1e9) < _MEMORY_US
-    enough = (whole.runtime_ms or 0) >= SHORT_MS / 2
-    large = bool(first and (first.block_bytes or 0) >= 131_072)
-    if large and not random and not cached and enough and whole.gbs < ONE_DISK_GBS:
+    seconds = (whole.runtime_ms or 0.0) / 1e3
+    enough = seconds >= ENOUGH_S
+    block = (first.block_bytes if first else None) or 0.0
+    held = random or cached or _limited(jobs)
+    if not held and below_one_disk(whole.gbs, seconds=seconds, block=block):
         yield finding(
             kind,
             f"{direction}_slow",
             Severity.MEDIUM,
-            f"{at(host)}{figures} One hard disk does better (100 MB/s and more): something holds "
-            "this storage back.",
+            f"{at(host)}{figures} {BELOW_ONE_DISK}: something holds this storage back.",
             "Look at the mount's client: nfsiostat 1, lctl get_param osc.*.import, mmdiag "
             "--waiters; for a local disk iostat -x 1 and smartctl; then the link (ethtool).",
             line=line,
@@ -244,6 +254,11 @@ def _size(value: float) -> str:
         if value >= size:
             return f"{number(value / size)} {unit}"
     return f"{number(value)} B"
+
+
+def _limited(jobs: Sequence[Job]) -> bool:
+    """Tell whether fio was asked to go no faster (``rate``, ``rate_iops``, ``thinktime``)."""
+    return any(_LIMITS & job.options.keys() for job in jobs)
 
 
 def _stalled(flow: Flow) -> str | None:

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
-from engine.readers.base import Result
-from engine.readers.listing import Listing, result_of
+from engine.readers.base import Context, Result
+from engine.readers.listing import Kept, Listing, result_of
 from engine.readers.quantities import decimal, integer, short
 from engine.readers.storage.nfs_ops import Op, judge_ops
 from engine.readers.storage.nfs_options import Mount, judge_mounts
@@ -41,7 +41,14 @@ class MountstatsReader(Listing[Device]):
     triggers: ClassVar[tuple[bytes, ...]] = (b" with fstype ",)
     PATIENCE = 2
 
+    MAX_MOUNTS: ClassVar[int] = 256
+
     _device: Device | None = None
+
+    def __init__(
+        self, context: Context, host: str | None = None, kept: Kept[Device] | None = None
+    ) -> None:
+        super().__init__(context, host, Kept(self.MAX_MOUNTS) if kept is None else kept)
 
     def take(self, number: int, text: str) -> bool:
         """Take a line of ``/proc/self/mountstats``."""

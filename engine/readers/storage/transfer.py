@@ -14,7 +14,13 @@ from engine.model import Finding, Severity
 from engine.readers.base import Result
 from engine.readers.listing import Listing, at, finding, node, result_of
 from engine.readers.quantities import decimal, integer
-from engine.readers.storage.ceilings import ONE_DISK_GBS, nic_note
+from engine.readers.storage.ceilings import (
+    BELOW_ONE_DISK,
+    ENOUGH_S,
+    LARGE_BYTES,
+    below_one_disk,
+    nic_note,
+)
 from engine.units import number
 
 _RECORDS: Final = re.compile(r"^\s{0,4}([0-9]{1,15})\+[0-9]{1,15} records (in|out)\s*$")
@@ -23,9 +29,6 @@ _COPIED: Final = re.compile(
     r"[0-9.,]{1,10} [kMGT]?i?B/s\s*$"
 )
 _IOR: Final = re.compile(r"^\s{0,4}Max (Write|Read):\s{1,8}([0-9.]{1,16}) MiB/sec")
-# A copy of less than this, in s or bytes, or in small blocks, shows start-up, cache and calls.
-_SHORT_S: Final = 5.0
-_BLOCK: Final = 131_072
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,12 +82,12 @@ class TransferReader(Listing[Transfer]):
 
 
 def _judged(one: Transfer) -> Finding:
-    enough = one.seconds is None or one.seconds >= _SHORT_S
-    large = one.block is None or one.block >= _BLOCK
-    slow = one.gbs < ONE_DISK_GBS and enough and large and one.tool == "dd"
+    enough = one.seconds is None or one.seconds >= ENOUGH_S
+    large = one.block is None or one.block >= LARGE_BYTES
+    slow = one.tool == "dd" and below_one_disk(one.gbs, seconds=one.seconds, block=one.block)
     notes = []
     if slow:
-        notes.append("One hard disk does better (100 MB/s and more).")
+        notes.append(f"{BELOW_ONE_DISK}.")
     elif one.tool == "dd" and not enough:
         notes.append("So short a copy shows the page cache: write more than the memory holds.")
     elif one.tool == "dd" and not large:

@@ -7,6 +7,7 @@ Times of syslog have no year: they are put into the year that ends with the wind
 from __future__ import annotations
 
 import asyncio
+import re
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -28,6 +29,19 @@ _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct",
 _MAX_LINE = 65_536
 _MOST_RECORDS = 200_000
 _CHECK = "check the path and its mode; the user must be allowed to read it"
+_TEXT = (
+    "give the kernel log as text, plain or packed (gzip, zstd, xz, bzip2): "
+    "journalctl -k -o json, or dmesg --time-format iso"
+)
+_HINTS = {"is a directory": "name the log files in it", "is binary": _TEXT}
+# What tells a kernel log from other text: its name in syslog or the journal, or how dmesg begins.
+_KERNEL = re.compile(
+    rb"NVRM: |\bXid\b|\bkernel(?:\[\d{1,7}\])?: |\"kernel\"|=kernel\b|__REALTIME_TIMESTAMP="
+    rb"|(?:^|[\s>\"])\[ {0,6}\d{1,9}\.\d{3,6}\] "
+    rb"|^(?:<\d{1,3}>)?\[\w{3} \w{3} [ \d]\d \d\d:\d\d:\d\d"
+    rb"|^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[,.]\d{6}[+-]\d\d:?\d\d |^\d{1,3},\d{1,12},\d{1,18},[-c]",
+    re.MULTILINE,
+)
 
 
 class LogFiles:
@@ -103,10 +117,12 @@ class LogFiles:
         """Yield the records of one file that can hold an Xid; what cannot be read is told."""
         records = Records()
         number = kept = 0
+        known = False
         try:
             file.prepare(self._stop)
             with file.open() as stream:
                 for block in Blocks(Source(self._chunks(stream)).chunks()):
+                    known = known or _KERNEL.search(block) is not None
                     if not any(mark in block for mark in _WANTED):
                         number += block.count(b"\n")
                         continue
@@ -117,12 +133,16 @@ class LogFiles:
                             kept += len(lines)
                             yield from lines
                 yield from records.flush()
+            if not known:
+                self._warnings.append(
+                    f"no line of a kernel log in {file.label}; check that it is the right file"
+                )
         except Cancelled:
             return
         except InputError as error:
-            self._unread.append(Unread(file.label, error.message, error.hint or _CHECK))
+            self._unread.append(_unread(file, error))
         except (OSError, ValueError) as error:
-            self._unread.append(Unread(file.label, file.unreadable(error).message, _CHECK))
+            self._unread.append(_unread(file, file.unreadable(error)))
         if kept >= _MOST_RECORDS:
             said = f"only the first {_MOST_RECORDS} records that may hold an Xid are read"
             self._unread.append(Unread(file.label, said, "give a part of it"))
@@ -141,6 +161,13 @@ class LogFiles:
             )
         if parser.local:
             self._warnings.append(f"{shown}: its times have no zone and are taken as UTC")
+
+
+def _unread(file: MetricsFile, error: InputError) -> Unread:
+    """Say why a file could not be read, its name once, and what to do about it."""
+    why = error.message.removeprefix(file.label).lstrip(": ")
+    hint = next((fix for words, fix in _HINTS.items() if words in why), error.hint)
+    return Unread(file.label, why, hint or _CHECK)
 
 
 def _placed(line: LogLine, end: float) -> LogLine:

@@ -19,7 +19,7 @@ from engine.readers.logline import LogLine, loki_line
 from engine.sources.httpoptions import HttpOptions, parse_url, shown_url
 from engine.sources.logs.parse import EventParser
 from engine.sources.logs.port import LogEvent, Unread
-from engine.sources.text import show
+from engine.sources.text import show, start_of
 from engine.sources.web import WebClient
 from engine.sources.weberrors import bad_status
 
@@ -31,6 +31,16 @@ DEFAULT_QUERY = '{job=~".+"}'
 # The line filters: the plain word first, which Loki finds fast.
 FILTER = '|= "NVRM:" |~ "Xid [(]|fallen off the bus|The NVIDIA GPU |GPU at PCI:"'
 _PAGES = 20
+# A page of 1,000 lines of a kernel log is 0.2 MB; this is 30 kB a line.
+MAX_PAGE = 32 << 20
+# Characters of lines that are kept of all pages.
+_MOST_TEXT = 64 << 20
+_MOST_WARNINGS = 20
+_FEWER = "narrow loki.query, or the window"
+# Nanoseconds since 1970 have 19 digits until the year 2286.
+_STAMP_DIGITS = 19
+
+_Pair = tuple[int, str, str | None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,7 +77,7 @@ class LokiSource:
     def __init__(self, config: LokiConfig) -> None:
         """Nothing is connected yet."""
         self._config = config
-        self._web = WebClient(config)
+        self._web = WebClient(config, max_body=MAX_PAGE, too_large_hint=_FEWER)
         self._endpoint = URL(config.url) / "loki/api/v1/query_range"
         self._warnings: list[str] = []
         self._unread: list[Unread] = []
@@ -119,12 +129,13 @@ class LokiSource:
         """
         lines: list[LogLine] = []
         first, last = int(start * 1e9), int(end * 1e9) + 1
-        seen: set[tuple[int, str, str | None]] = set()
+        seen: set[_Pair] = set()
+        size = malformed = 0
         until = asyncio.get_running_loop().time() + self._config.timeout_s
         for page in range(_PAGES):
             try:
                 async with asyncio.timeout_at(until if page else None):
-                    pairs = await self._page(query, first, last)
+                    pairs, odd = await self._page(query, first, last)
             except TimeoutError:
                 said = f"only the first {len(lines)} lines came in {self._config.timeout_s:g} s"
                 self._unread.append(
@@ -137,13 +148,19 @@ class LokiSource:
                 said = f"only the first {len(lines)} lines came: {error.message}"
                 self._unread.append(Unread(self.name, said, error.hint))
                 break
+            malformed = max(malformed, odd)
             pairs.sort(key=lambda pair: pair[0])
             fresh = [pair for pair in pairs if pair not in seen]
             lines += [
                 loki_line(len(lines) + k, ns, text, host)
                 for k, (ns, text, host) in enumerate(fresh, start=1)
             ]
-            if len(pairs) < self._config.limit:
+            size += sum(len(text) for _, text, _ in fresh)
+            if len(pairs) + odd < self._config.limit or not pairs:
+                break
+            if size > _MOST_TEXT:
+                said = f"more than {size >> 20} MB of lines match: the newest are missing"
+                self._unread.append(Unread(self.name, said, _FEWER))
                 break
             newest = pairs[-1][0]
             # Lines of one moment may lie on both sides of a page's end: ask for it again.
@@ -151,7 +168,10 @@ class LokiSource:
             seen = {pair for pair in pairs if pair[0] == newest}
         else:
             said = f"more than {len(lines)} lines match: the newest are missing"
-            self._unread.append(Unread(self.name, said, "narrow loki.query, or the window"))
+            self._unread.append(Unread(self.name, said, _FEWER))
+        if malformed:
+            said = f"{malformed} lines or more are not in Loki's form, and were not read"
+            self._unread.append(Unread(self.name, said, "look into what answers at this address"))
         self.lines = len(lines)
         return lines
 
@@ -169,7 +189,7 @@ class LokiSource:
         """Close the connections."""
         await self._web.aclose()
 
-    async def _page(self, query: str, first: int, last: int) -> list[tuple[int, str, str | None]]:
+    async def _page(self, query: str, first: int, last: int) -> tuple[list[_Pair], int]:
         form = {
             "query": query,
             "start": str(first),
@@ -187,7 +207,8 @@ class LokiSource:
             )
         return self._pairs(reply.body)
 
-    def _pairs(self, body: bytes) -> list[tuple[int, str, str | None]]:
+    def _pairs(self, body: bytes) -> tuple[list[_Pair], int]:
+        """Return the lines of an answer, and how many more were not in the form Loki promises."""
         try:
             answer = orjson.loads(body)
             data = answer["data"]
@@ -200,27 +221,39 @@ class LokiSource:
             ) from None
         if kind != "streams" or not isinstance(streams, list):
             raise SourceError(
-                f"{self.name} answers with {show(str(kind), 20)}, not with lines",
+                f"{self.name} answers with {self._shown(kind, 20)}, not with lines",
                 hint="loki.query must select streams, not count them",
                 code="source_format",
             )
-        for warning in answer.get("warnings") or ():
-            self._tell(show(self._web.redact(str(warning)), 160))
-        found: list[tuple[int, str, str | None]] = []
+        warnings = answer.get("warnings")
+        for warning in warnings[:_MOST_WARNINGS] if isinstance(warnings, list) else ():
+            self._tell(self._shown(warning, 160))
+        found: list[_Pair] = []
+        odd = 0
         for stream in streams:
-            if isinstance(stream, Mapping):
-                host = self._host(stream.get("stream"))
-                for pair in stream.get("values") or ():
-                    one = _pair(pair, host)
-                    if one is not None:
-                        found.append(one)
-        return found
+            values = stream.get("values") if isinstance(stream, Mapping) else 0
+            if values is None:
+                continue  # an empty list, as Go may write it
+            if not isinstance(values, list):
+                odd += 1
+                continue
+            host = self._host(stream.get("stream"))
+            for pair in values:
+                one = _pair(pair, host)
+                if one is None:
+                    odd += 1
+                else:
+                    found.append(one)
+        return found, odd
 
     def _host(self, labels: Any) -> str | None:
         if not isinstance(labels, Mapping):
             return None
         named = (labels.get(label) for label in self._config.host_labels)
-        return next((str(value)[:253] for value in named if value), None)
+        return next((value[:253] for value in named if value and isinstance(value, str)), None)
+
+    def _shown(self, given: Any, limit: int) -> str:
+        return show(self._web.redact(given[:4096]), limit) if isinstance(given, str) else "no text"
 
     def _tell(self, warning: str) -> None:
         text = f"{self.name}: {warning}"
@@ -228,17 +261,19 @@ class LokiSource:
             self._warnings.append(text)
 
 
-def _pair(pair: Any, host: str | None) -> tuple[int, str, str | None] | None:
+def _pair(pair: Any, host: str | None) -> _Pair | None:
     """Return one line with its nanoseconds; a third element (structured metadata) is left."""
     if not isinstance(pair, list) or len(pair) < 2 or not isinstance(pair[1], str):
         return None
-    stamp = str(pair[0])
-    return (int(stamp), pair[1], host) if stamp.isascii() and stamp.isdigit() else None
+    stamp = pair[0]
+    if not isinstance(stamp, str) or not stamp.isascii() or not stamp.isdigit():
+        return None
+    return (int(stamp), pair[1], host) if len(stamp) <= _STAMP_DIGITS else None
 
 
 def _said(body: bytes) -> str:
     """Return what an error answer says: plain text, or the message of a JSON document."""
-    text = body[:2_000].decode("utf-8", "replace").strip()
+    text = start_of(body).strip()
     if text.startswith("{"):
         try:
             value = orjson.loads(body)
@@ -246,5 +281,5 @@ def _said(body: bytes) -> str:
             return text
         for key in ("message", "error"):
             if isinstance(value.get(key), str):
-                return str(value[key])
+                return str(value[key][:4096])
     return text

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Sequence
 
 from engine.errors import GpuwhyError
+from engine.redact import redact
 from engine.sources.logs.port import LogEvent, LogSource, Unread
+from engine.sources.text import show
+
+log = logging.getLogger(__name__)
+# Where nobody set up logging (the command line), the answer tells it, and no traceback is shown.
+log.addHandler(logging.NullHandler())
 
 _LATE = "check that it answers, or raise its time-out in the configuration"
+_FAULT = "run with GPUWHY_DEBUG=1 for the traceback, and report it"
 
 
 class SeveralLogs:
@@ -71,5 +79,11 @@ class SeveralLogs:
             unread = Unread(source.name, f"no answer within {source.timeout_s:g} s", _LATE)
         except GpuwhyError as error:
             unread = Unread(source.name, error.message, error.hint)
+        except Exception as error:
+            # One that answers with what nobody thought of must not take the metrics with it.
+            log.exception("reading the logs of %s failed", source.name)
+            kind = type(error).__name__
+            said = show(redact(f"{kind}: {error}"[:4096]), 200)
+            unread = Unread(source.name, f"unexpected {said}", _FAULT)
         self._unread.append(unread)
         return []

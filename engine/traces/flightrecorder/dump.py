@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, Final
 
 MAX_ENTRIES: Final = 20_000
+_MAX_RANKS: Final = 200_000
 _STATES: Final = ("scheduled", "started", "completed")
-_RANK = re.compile(r"rank[_-]?(\d{1,6})(?!\d)|[_-](\d{1,6})(?:\.\w{1,8}){0,2}$")
+_RANK = re.compile(r"rank[_-]?([0-9]{1,6})(?![0-9])|[_-]([0-9]{1,6})(?:\.\w{1,8}){0,2}$")
 _NAME = re.compile(r"^[\w.:<>\- ]{1,80}$")
-_NUMBERS = re.compile(r"\d{1,7}")
+_NUMBERS = re.compile(r"[0-9]{1,7}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,11 +167,12 @@ def _where(frames: object) -> str | None:
 def _ranks(value: object) -> tuple[int, ...]:
     """Read ``"[0, 1, 2]"`` or a list of numbers."""
     if isinstance(value, str):
-        numbers = _NUMBERS.findall(value[:1_000_000])
-        return tuple(sorted({int(n) for n in numbers}))
-    if isinstance(value, list | tuple):
-        return tuple(sorted({n for n in value if isinstance(n, int) and 0 <= n < 10_000_000}))
-    return ()
+        numbers: Iterable[Any] = map(int, _NUMBERS.findall(value[:1_000_000]))
+    elif isinstance(value, list | tuple):
+        numbers = (n for n in value if isinstance(n, int) and 0 <= n < 10_000_000)
+    else:
+        return ()
+    return tuple(sorted(set(islice(numbers, _MAX_RANKS))))
 
 
 def _sizes(value: object) -> str:
@@ -195,7 +198,7 @@ def _dtypes(value: object) -> str:
 
 
 def _short(value: object) -> str:
-    text = str(value)[:80]
+    text = str(value)[:80] if isinstance(value, str | int | float | None) else "?"
     return text if _NAME.match(text) else "".join(c if c.isalnum() else "_" for c in text)[:40]
 
 

@@ -10,15 +10,21 @@ from __future__ import annotations
 import io
 import pickle
 import pickletools
+from collections.abc import Iterator
+from itertools import chain
 from typing import Any, Final
 
 from engine.errors import InputError
 
-MAX_PICKLE: Final = 48 * 1024 * 1024
+MAX_PICKLE: Final = 24 * 1024 * 1024
 """Larger dumps (bytes) are not read: 2,000 collectives with stacks take some 10 MB."""
 
-MAX_OPERATIONS: Final = 4_000_000
-"""Nor are those of more steps."""
+MAX_OPERATIONS: Final = 1_500_000
+"""Nor are those of more steps: an entry with its stack takes some 200."""
+
+MAX_VALUES: Final = 3_000_000
+MAX_DEPTH: Final = 32
+"""Nor those of more values, or nested deeper."""
 
 # Steps that build numbers, texts, tuples, lists and dictionaries. What calls something or imports
 # is not here, except for the two that build a list of numbers (checked in `Unpickler`).
@@ -119,7 +125,8 @@ def loads(raw: bytes) -> object:
         )
     try:
         _check(raw)
-        return Unpickler(io.BytesIO(raw), encoding="utf-8", errors="replace").load()
+        value: object = Unpickler(io.BytesIO(raw), encoding="utf-8", errors="replace").load()
+        return _bounded(value)
     except InputError:
         raise
     except Exception as error:
@@ -140,6 +147,31 @@ def _check(raw: bytes) -> None:
         # The place in the memo is allocated as a whole up to that number.
         if step.name in _PUTS and isinstance(argument, int) and argument > count:
             raise _refused("its memo numbers make no sense")
+
+
+def _bounded(value: object) -> object:
+    """Return a value if it is as large as its text: memo references can make it far larger.
+
+    Raises:
+        InputError: it has more than `MAX_VALUES` values, counted as often as they are referred to,
+            or is nested deeper than `MAX_DEPTH`.
+    """
+    left: list[Iterator[object]] = [iter((value,))]
+    count = 0
+    while left:
+        for one in left[-1]:
+            count += 1
+            if count > MAX_VALUES or len(left) > MAX_DEPTH:
+                raise _refused("its values refer to each other, or are nested, beyond any dump")
+            if isinstance(one, dict):
+                left.append(chain.from_iterable(one.items()))
+                break
+            if isinstance(one, list | tuple):
+                left.append(iter(one))
+                break
+        else:
+            left.pop()
+    return value
 
 
 def _listed(values: Any) -> list[Any]:

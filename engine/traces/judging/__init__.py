@@ -81,7 +81,10 @@ def _no_loss(capture: Capture) -> Finding:
         entity=capture.entity(device),
         line=None,
         cause="healthy" if healthy else None,
-        data={"idle_percent": device.idle_percent, "gpus": [d.index for d in capture.judged]},
+        data={
+            "idle_percent": device.idle_percent,
+            "gpus": [d.index for d in capture.judged if d.index >= 0],
+        },
         errata=capture.timeline.errata("gpu_row_dense") if dense else (),
         sources=capture.timeline.sources("gpu_row_dense"),
     )

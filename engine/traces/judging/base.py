@@ -9,7 +9,7 @@ from typing import Any
 from engine.model import Entity, Finding, Kind, Severity
 from engine.traces.model import Device, Figures
 from engine.traces.timeline import Timeline
-from engine.traces.wording import percent
+from engine.traces.wording import gpu, percent
 
 KIND = "trace"
 # Less work than this shows start-up and chance, not how a program runs.
@@ -54,17 +54,17 @@ class Capture:
     def name(self, device: Device) -> str:
         """Return what people call a device: its number, and its rank in a trace of one."""
         rank = self.figures.rank
-        own = f"GPU {device.index}"
+        own = gpu(device.index)
         return own if rank is None else f"rank {rank} ({own})"
 
     def entity(self, device: Device) -> Entity:
         """Return the device as what findings are about."""
         figures = self.figures
         index = device.index if device.index >= 0 else None
-        own = f"GPU {device.index}"
+        own = gpu(device.index)
         return Entity(
             Kind.GPU,
-            f"{figures.host}:{device.index}" if figures.host else own,
+            own if index is None or not figures.host else f"{figures.host}:{index}",
             host=figures.host,
             gpu=index,
             model=device.name,
@@ -76,7 +76,7 @@ class Capture:
         rest = affected[1:]
         if not rest:
             return ""
-        named = ", ".join(f"GPU {d.index} {percent(v)}" for d, v in rest[:_NAMED])
+        named = ", ".join(f"{gpu(d.index)} {percent(v)}" for d, v in rest[:_NAMED])
         more = f" and {len(rest) - _NAMED} more" if len(rest) > _NAMED else ""
         return f" Likewise: {named}{more}."
 
@@ -107,7 +107,7 @@ class Capture:
             data={
                 "share_percent": round(share, 3),
                 **data,
-                "gpus": [d.index for d, _ in affected],
+                "gpus": [d.index for d, _ in affected if d.index >= 0],
             },
             errata=self.timeline.errata(entry),
             sources=self.timeline.sources(entry),

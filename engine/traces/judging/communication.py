@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from engine.traces.judging.base import Capture, Loss
 from engine.traces.model import Device
-from engine.traces.wording import ms, percent
+from engine.traces.wording import gpu, ms, percent
 
 # From the first on exposed communication counts where little of it is hidden, from the second on
 # in any case (percent of the span; rules of thumb).
@@ -85,15 +85,15 @@ def _late(capture: Capture) -> Loss | None:
             f"{percent(met.spread_percent)} of the time of collectives is waiting, not traffic."
         ),
         action=(
-            f"Look at what GPU {device.index} does before it joins: its clock and throttle reasons "
-            "(nvidia-smi -q -d CLOCK,PERFORMANCE), its data loader, its CPU. The long "
+            f"Look at what {gpu(device.index)} does before it joins: its clock and throttle "
+            "reasons (nvidia-smi -q -d CLOCK,PERFORMANCE), its data loader, its CPU. The long "
             "collectives of the other GPUs are the effect."
         ),
         cause="straggler",
         data={
             "collectives": met.collectives,
             "spread_percent": met.spread_percent,
-            "late_gpu": device.index,
+            "late_gpu": device.index if device.index >= 0 else None,
             "late_percent": met.late_percent,
             "waited_ms": met.waited_ms,
             "waiting_gpus": others,

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from engine.model import Finding
 from engine.traces.judging.base import Capture, part
 from engine.traces.model import Calls, Figures
-from engine.traces.wording import ms, percent
+from engine.traces.wording import gpu, ms, percent
 
 _OVERHEAD_PERCENT = 5.0
 _NOTHING = "The capture holds no work of a GPU: none was done, or it was not traced."
@@ -86,7 +86,7 @@ def remarks(capture: Capture) -> Iterator[str]:
     few = [d for d in figures.devices if d not in capture.judged]
     for device in few[:4]:
         yield (
-            f"GPU {device.index}: {device.kernels + device.graph_launches} kernels in "
+            f"{gpu(device.index)}: {device.kernels + device.graph_launches} kernels in "
             f"{ms(device.span_ms)} are too few to judge how the program runs."
         )
     if figures.cut:

@@ -114,6 +114,13 @@ def test_a_log_of_nccl_is_told_on_one_line_that_it_holds_no_durations(tmp_path: 
         assert word in done.stderr
 
 
+def test_without_a_command_the_help_is_printed_as_it_is() -> None:
+    bare, asked = gpuwhy(), gpuwhy("--help")
+    assert (bare.returncode, bare.stderr) == (0, "")
+    assert bare.stdout == asked.stdout
+    assert bare.stdout.count("\n") > 8
+
+
 def test_one_bad_file_stops_no_other_and_is_told(tmp_path: Path) -> None:
     good = tmp_path / "a.log"
     good.write_text(inspector.text(inspector.job(3)))

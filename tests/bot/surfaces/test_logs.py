@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import json
+import logging
 import os
 import threading
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 
@@ -20,6 +24,7 @@ from tests.support.loki import Loki, serve_loki
 from tests.support.memory import MemorySource
 from tests.support.readings import AT, FULL, node
 from tests.support.servers import free_port
+from tests.support.web import answers
 
 LOST = "NVRM: Xid (PCI:0000:12:00): 79, pid=1234, name=python, GPU has fallen off the bus."
 
@@ -117,6 +122,11 @@ def test_a_sweep_takes_them_too(gpuwhy, metrics, kernel_log):
     assert (status, incident["cause"], incident["entity"]["name"]) == (0, "gpu_off_bus", "node-1:2")
 
 
+def lines_of(stamp):
+    stream = {"stream": {"host": "node-1"}, "values": [[stamp, LOST]]}
+    return json.dumps({"data": {"resultType": "streams", "result": [stream]}})
+
+
 def test_an_xid_of_loki_decides(gpuwhy, metrics, monkeypatch):
     loki = Loki()
     loki.add(AT - 120, LOST, host="node-1")
@@ -153,6 +163,50 @@ def test_logs_that_cannot_be_read_are_told_and_the_metrics_answer(
     status, out, _ = gpuwhy("why", "node-1:2", "--metrics", metrics, *words)
     assert "logs could not be read" in out
     assert "Traceback" not in out
+
+
+@pytest.mark.parametrize("command", [("why", "node-1:2"), ("sweep",)])
+@pytest.mark.parametrize(
+    ("body", "headers"),
+    [
+        ('{"warnings":5,"data":{"resultType":"matrix","result":[]}}', {}),
+        ('{"data":{"resultType":"streams","result":[{"stream":{},"values":5}]}}', {}),
+        (lines_of("9" * 5_000), {}),
+        ("", {"Location": "file:///etc/passwd"}),
+    ],
+)
+def test_odd_answers_of_loki_are_told_and_the_metrics_answer(
+    gpuwhy, metrics, command, body, headers
+):
+    class Odd:
+        handle = staticmethod(answers(body, status=302 if headers else 200, headers=headers))
+
+    with Threaded(Odd()) as server:
+        status, out, _ = gpuwhy(*command, "--metrics", metrics, "--loki", server.url)
+    assert status == 0
+    assert "logs could not be read" in out
+    assert "Traceback" not in out
+
+
+def test_a_fault_of_a_source_is_told_and_its_traceback_shown_if_asked_for(
+    gpuwhy, metrics, kernel_log, monkeypatch
+):
+    async def broken(*_args):
+        raise TypeError("'int' object is not iterable")
+
+    monkeypatch.setattr("engine.sources.logs.loki.LokiSource.records", broken)
+    words = ("why", "node-1:2", "--metrics", metrics, "--kernel-log", kernel_log)
+    words = (*words, "--loki", "http://127.0.0.1:1")
+    status, out, err = gpuwhy(*words)
+    assert status == 0
+    assert "gpu_off_bus" in out
+    assert "logs could not be read: http://127.0.0.1:1: unexpected TypeError: 'int' object" in out
+    assert "Traceback" not in out + err
+    monkeypatch.setenv("GPUWHY_DEBUG", "1")
+    again, _, err = gpuwhy(*words)
+    assert again == 0
+    assert "reading the logs of http://127.0.0.1:1 failed\nTraceback" in err
+    assert logging.getLogger("engine").handlers == []
 
 
 def test_a_kernel_log_by_ssh(gpuwhy, metrics, monkeypatch, tmp_path):
@@ -250,3 +304,62 @@ async def test_the_preflight_tries_them(tmp_path, kernel_log):
     bad = config.load(None, {**base, "GPUWHY_LOGS_FILES": "/none"})
     answer = await check(bad, None)
     assert not {c["name"]: c["ok"] for c in answer.data["checks"]}["logs"]
+
+
+@pytest.fixture
+def scraped(metrics, tmp_path):
+    """The same node as curl prints it: one sample a series, no times."""
+    last = {}
+    with Path(metrics).open() as stream:
+        for line in stream:
+            name, value, _ = line.rsplit(" ", 2)
+            last[name] = value
+    file = tmp_path / "curl.prom"
+    file.write_text("".join(f"{name} {value}\n" for name, value in last.items()))
+    os.utime(file, (AT, AT))
+    return file
+
+
+def test_metrics_without_times_are_judged_with_a_log(gpuwhy, scraped, kernel_log):
+    words = ("why", "node-1:2", "--metrics", str(scraped), "--kernel-log", kernel_log, "--json")
+    status, out, _ = gpuwhy(*words)
+    cause, document = first(out)
+    assert (status, cause, document["at"]) == (0, "gpu_off_bus", None)
+    assert document["diagnoses"][0]["since"] is None
+    assert any("judged as of 2025-11-29 16:00:00 UTC" in w for w in document["warnings"])
+    _, out, _ = gpuwhy("why", "node-1:2", "--metrics", str(scraped), "--json")
+    assert not json.loads(out)["diagnoses"]
+    _, out, _ = gpuwhy("why", "node-1:3", *words[2:])
+    assert not json.loads(out)["diagnoses"]
+
+
+def test_a_sweep_of_metrics_without_times_takes_the_log(gpuwhy, scraped, kernel_log):
+    _, out, _ = gpuwhy("sweep", "--metrics", str(scraped), "--kernel-log", kernel_log, "--json")
+    document = json.loads(out)
+    assert [i["cause"] for i in document["incidents"]] == ["gpu_off_bus"]
+    assert document["at"] is None
+
+
+def test_the_moment_asked_for_wins_over_that_of_the_file(gpuwhy, scraped, kernel_log):
+    words = ("why", "node-1:2", "--metrics", str(scraped), "--kernel-log", kernel_log, "--json")
+    os.utime(scraped, (AT + 86_400, AT + 86_400))
+    _, out, _ = gpuwhy(*words)
+    assert not json.loads(out)["diagnoses"]
+    _, out, _ = gpuwhy(*words, "--at", "2025-11-29T16:00:00Z")
+    cause, document = first(out)
+    assert (cause, document["at"]) == ("gpu_off_bus", None)
+
+
+def test_metrics_of_a_pipe_without_times_are_of_now(gpuwhy, scraped, tmp_path, monkeypatch):
+    now = datetime.now(UTC) - timedelta(seconds=60)
+    log = tmp_path / "now.log"
+    log.write_text(f"{now.isoformat()} node-1 kernel: {LOST}\n")
+    with scraped.open("rb") as stream:
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(stream))
+        _, out, _ = gpuwhy("why", "node-1:2", "--metrics", "-", "--kernel-log", str(log), "--json")
+    assert first(out)[0] == "gpu_off_bus"
+
+
+def test_a_warning_says_what_to_do_about_an_unread_log(gpuwhy, metrics):
+    _, out, _ = gpuwhy("why", "node-1:2", "--metrics", metrics, "--kernel-log", "nolog")
+    assert "logs could not be read: nolog: no such file; check the path" in out

@@ -292,3 +292,60 @@ def test_any_events_are_taken_without_error(found):
     mine = [e for e in found if AT - 900 <= e.time <= AT]
     if not mine:
         assert causes(answer) == []
+
+
+def both(event_codes, gauge):
+    """A node whose gauge holds a code, and a log with codes a second apart, 12 minutes ago."""
+    held = {**FULL, "DCGM_FI_DEV_XID_ERRORS": gauge}
+    return (
+        node(held),
+        "node-1:0",
+        Logs(*(event(code, 720 - k) for k, code in enumerate(event_codes))),
+    )
+
+
+async def test_the_code_that_decided_is_named_and_what_the_gauge_holds():
+    answer = await why(*both([62, 45], 79))
+    first = answer.diagnoses[0]
+    assert first.cause == "firmware_hang"
+    assert "stopped answering: Xid 62 (" in first.says
+    assert "The Xid gauge holds 79 (" in first.says
+    (said,) = [e for e in first.evidence if e.signal == "xid"]
+    assert (said.op, said.value) == ("logged", 62)
+    (note,) = [n for n in answer.notes if n.cause == "xid_history"]
+    assert "The kernel log has Xid 45 (" in note.says
+    assert "The Xid gauge of node-1:0 holds last Xid 79 (" in note.says
+    assert "last Xid 45" not in note.says
+    assert {(e.op, e.value) for e in note.evidence} == {(">", 79), ("logged", 45)}
+
+
+async def test_a_gauge_without_a_code_is_not_said_to_hold_one():
+    answer = await why(*both([45], 0))
+    (note,) = [n for n in answer.notes if n.cause == "xid_history"]
+    assert note.says.startswith("The kernel log has Xid 45 (")
+    assert "gauge" not in note.says
+    assert "has not changed" not in note.says
+
+
+async def test_a_gauge_that_moved_by_itself_is_evidence_beside_the_log():
+    answer = await why(*both([62], {"was": 0, "now": 62, "ago": "5m"}))
+    ops = [e.op for e in answer.diagnoses[0].evidence if e.signal == "xid"]
+    assert ops == ["changed_to", "logged"]
+    assert "last Xid 62 (" in answer.diagnoses[0].says
+    assert "The Xid gauge holds" not in answer.diagnoses[0].says
+
+
+@pytest.mark.parametrize("held", [0, 79, 62])
+async def test_no_evidence_says_that_a_gauge_changed_which_did_not(held):
+    answer = await why(*both([62, 45], held))
+    told = [e for d in (*answer.diagnoses, *answer.notes) for e in d.evidence if e.signal == "xid"]
+    assert any(e.op == "logged" for e in told)
+    assert not [e.says for e in told if "changed" in e.says]
+
+
+async def test_events_of_other_hosts_are_told():
+    logs = Logs(event(79, 120, host="node-9"), event(79, 90, host="node-8"))
+    answer = await why(node(FULL), "node-1:0", logs)
+    (warning,) = [w for w in answer.warnings if "kernel log" in w]
+    assert warning.endswith("not about: node-8, node-9")
+    assert answer.verdict is Verdict.HEALTHY

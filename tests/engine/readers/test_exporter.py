@@ -122,6 +122,24 @@ def test_blanks_have_their_dcgm_names(value: str, name: str, read_text: ReadText
     assert answer.causes == ()
 
 
+@pytest.mark.parametrize("value", ["1e30", "1e300"])
+@pytest.mark.parametrize(
+    "name",
+    ["DCGM_FI_DEV_GPU_TEMP", "DCGM_FI_PROF_SM_ACTIVE", "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION"],
+)
+def test_what_is_only_large_is_no_blank(name: str, value: str, read_text: ReadText) -> None:
+    (finding,) = odd(read_text(line(name, value)))
+    assert finding.id == "impossible_value"
+    assert len(finding.says) < 200
+
+
+def test_a_fraction_is_no_xid(read_text: ReadText) -> None:
+    answer = read_text(line("DCGM_FI_DEV_XID_ERRORS", 79.5))
+    assert not any(f.kind == "xid" for f in answer.findings)
+    assert answer.causes == ()
+    assert "a fraction is no code" in answer.findings[0].says
+
+
 def test_only_blanks_is_no_data(read_text: ReadText) -> None:
     assert read_text(line("DCGM_FI_DEV_GPU_TEMP", 2147483632)).causes == ("no_data",)
 

@@ -190,5 +190,69 @@ def test_unknown_codes_are_said_to_be_unknown(read_text: ReadText) -> None:
 def test_ten_thousand_different_events_stay_bounded(catalogue: Catalogue) -> None:
     text = "".join(xid(79, "gone", f"{i:04x}:00:00") for i in range(10_000))
     answer = read(text.encode(), catalogue)
-    assert len(answer.findings) == 4096
-    assert any("5904 more events" in note for note in answer.notes)
+    assert len(answer.findings) == 1024
+    assert any("8976 more events" in note for note in answer.notes)
+
+
+AT_1 = "Nov 11 03:11:41 gpu-22 kernel: "
+
+
+def test_a_fault_of_a_program_just_after_a_peer_failed_stands_last(read_text: ReadText) -> None:
+    answer = read_text(
+        xid(48, host="gpu-22").replace("01:37:38", "01:37:37")
+        + xid(95, "Uncontained: FBHUB. RST: Yes, D-RST: No", host="gpu-22")
+        + xid(43, "Ch 00000010", pci="0000:43:00", host="gpu-22")
+    )
+    assert answer.causes == ("ecc_uncorrectable", "ecc_uncontained", "app_fault_xid")
+    (peer,) = [f for f in answer.findings if f.id == "43"]
+    assert "failed just before it: Xid 48 on GPU 0000:10:00 (line 1)" in peer.says
+
+
+@pytest.mark.parametrize(
+    ("later", "host"), [("01:39:38", "gpu-22"), ("01:37:36", "gpu-22"), ("01:37:38", "gpu-23")]
+)
+def test_a_fault_long_after_before_or_elsewhere_is_its_own(
+    read_text: ReadText, later: str, host: str
+) -> None:
+    own = xid(43, "Ch 00000010", pci="0000:43:00", host=host).replace("01:37:38", later)
+    answer = read_text(xid(48, host="gpu-22").replace("01:37:38", "01:37:37") + own)
+    (peer,) = [f for f in answer.findings if f.id == "43"]
+    assert "just before" not in peer.says
+
+
+PORT = "Nov 11 03:11:40 gpu-22 kernel: pcieport 0000:15:01.0: "
+OOM = (
+    "Nov 11 03:12:01 gpu-22 kernel: Memory cgroup out of memory: Killed process 991 (loader) "
+    "total-vm:88123456kB, anon-rss:65000000kB, file-rss:1234kB, shmem-rss:0kB, UID:0\n"
+)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["pciehp: Slot(5): Link Down"],
+        [
+            "AER: Uncorrected (Fatal) error received: 0000:15:01.0",
+            "PCIe Bus Error: severity=Uncorrected (Fatal), type=Transaction Layer, (Requester ID)",
+        ],
+        ["DPC: containment event, status:0x1f01 source:0x0000"],
+    ],
+)
+def test_a_dead_link_above_a_lost_gpu_is_of_its_story(
+    read_text: ReadText, lines: list[str]
+) -> None:
+    lost = f"{AT_1}NVRM: Xid (PCI:0000:19:00): 79, pid=1, name=t, GPU has fallen off the bus.\n"
+    answer = read_text("".join(f"{PORT}{line}\n" for line in lines) + lost + OOM)
+    assert answer.causes == ("gpu_off_bus", "pcie_errors", "host_memory_pressure")
+    first, second = answer.findings[:2]
+    assert (first.id, second.cause) == ("79", "pcie_errors")
+    assert first.says.count("the link at 0000:15:01.0 failed (line 1)") == 1
+
+
+def test_a_link_of_another_branch_or_hour_is_not(read_text: ReadText) -> None:
+    lost = f"{AT_1}NVRM: Xid (PCI:0000:04:00): 79, pid=1, name=t, GPU has fallen off the bus.\n"
+    down = f"{PORT}pciehp: Slot(5): Link Down\n"
+    assert "Just before it the link" not in read_text(down + lost).findings[0].says
+    early = down.replace("03:11:40", "02:11:40")
+    lost = lost.replace("0000:04:00", "0000:19:00")
+    assert "Just before it the link" not in read_text(early + lost).findings[0].says

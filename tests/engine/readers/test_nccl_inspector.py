@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.catalogue import Catalogue, load_catalogue
-from engine.readers import read
+from engine.model import Read
+from engine.readers import Reading, read
 from engine.readers.base import Context
 from engine.readers.nccl_inspector import NcclInspectorReader
 from tests.support import inspector
@@ -46,6 +47,44 @@ def test_a_file_of_one_rank_says_who_is_missing(catalogue: Catalogue) -> None:
     assert answer.causes == ()
     assert any("7 of them" in note for note in answer.notes)
     assert any("gpuwhy nccl stats" in note for note in answer.notes)
+
+
+def _several(texts: list[str], catalogue: Catalogue) -> tuple[list[Read], Read]:
+    reading = Reading(catalogue)
+    for rank, text in enumerate(texts):
+        reading.add(f"node-1-pid{rank}.log", text.encode())
+    parts, whole = reading.finish()
+    assert whole is not None
+    return parts, whole
+
+
+def test_files_of_all_ranks_are_compared(catalogue: Catalogue) -> None:
+    job = inspector.job(30, late={5: 800})
+    parts, whole = _several([inspector.text({r: own}) for r, own in job.items()], catalogue)
+    (durations,) = whole.findings
+    assert durations.data["operations"] == 240
+    assert not any("in none of these files" in note for note in whole.notes)
+    # The late rank stands with its own file.
+    assert [len(part.findings) for part in parts] == [0, 0, 0, 0, 0, 1, 0, 0]
+    (late,) = parts[5].findings
+    assert (late.id, late.line) == ("straggler", 1)
+    assert parts[5].causes == ("straggler",)
+
+
+def test_of_files_of_some_ranks_the_missing_are_told_once(catalogue: Catalogue) -> None:
+    job = inspector.job(30)
+    parts, whole = _several([inspector.text({r: job[r]}) for r in (0, 3)], catalogue)
+    said = [n for part in (*parts, whole) for n in part.notes if "in none of these files" in n]
+    assert len(said) == 1
+    assert "6 of them" in said[0]
+
+
+def test_documents_of_all_ranks_are_compared(catalogue: Catalogue) -> None:
+    job = inspector.job(30, late={1: 900})
+    texts = [json.dumps([json.loads(one) for one in own]) for own in job.values()]
+    _, whole = _several(texts, catalogue)
+    assert whole.causes == ("straggler",)
+    assert {f.line for f in whole.findings} == {None}
 
 
 def test_lines_behind_the_name_of_their_file(catalogue: Catalogue) -> None:

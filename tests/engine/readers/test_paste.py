@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import tarfile
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -17,6 +18,8 @@ from engine.catalogue import Catalogue, load_catalogue
 from engine.errors import GpuwhyError, InputError
 from engine.model import Read, to_json
 from engine.readers import Reading, read
+from engine.readers.exporter import ExporterReader
+from engine.readers.guard import Guard
 from engine.readers.text import MAX_LINE
 from tests.support.cases import family
 
@@ -221,3 +224,75 @@ def test_a_folder_is_refused_with_what_to_do(catalogue: Catalogue, tmp_path: Pat
     with pytest.raises(InputError, match="folder") as caught:
         read(tmp_path, catalogue)
     assert "*" in (caught.value.hint or "")
+
+
+@pytest.mark.parametrize(
+    "dress",
+    [
+        lambda text: "".join(f"> {row}\n" for row in text.splitlines()),
+        lambda text: "".join(f">> {row}\n" for row in text.splitlines()),
+        lambda text: text.replace("Slowdown", "\x1b[01;31m\x1b[KSlow\x1b[m\x1b[Kdown"),
+        lambda text: f"```{text}```",
+        lambda text: f"```text\n{text}\n```\n",
+        lambda text: text.replace("    HW", "\u00a0\u00a0\u00a0\u00a0HW"),
+    ],
+    ids=["quoted", "quoted twice", "coloured by grep", "fence", "fence lines", "no-break spaces"],
+)
+def test_dressed_up_text_is_read_as_the_bare_one(
+    dress: Callable[[str], str], catalogue: Catalogue
+) -> None:
+    text = (
+        "    Clocks Event Reasons\n        Idle : Not Active\n    HW Slowdown : Active\n"
+        "        HW Thermal Slowdown : Active\n        HW Power Brake Slowdown : Not Active"
+    )
+    bare = read(text.encode(), catalogue)
+    answer = read(dress(text).encode(), catalogue)
+    assert answer.causes == bare.causes == ("thermal_slowdown_hw",)
+    assert answer.unread_lines == bare.unread_lines
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_the_worst_of_two_tools_stands_first(first: bool, catalogue: Catalogue) -> None:
+    segv = "NVRM: Xid (PCI:0000:1a:00): 31, pid=7, name=python, Ch 00000008, MMU Fault\n"
+    lost = (
+        "Unable to determine the device handle for GPU0000:3B:00.0: GPU is lost.  Reboot the system"
+    )
+    pasted = [segv, lost + " to recover this GPU\n"]
+    answer = read("".join(pasted if first else pasted[::-1]).encode(), catalogue)
+    assert answer.causes[0] == "gpu_off_bus"
+
+
+def test_a_secret_does_not_leak_where_a_text_is_cut(catalogue: Catalogue) -> None:
+    token = "ghp_abcdefghijklmnopqrstuvwxyz0123456789"
+    head = (
+        "n1:1:1 [0] misc/socket.cc:1 NCCL WARN socketStartConnect: Connect to 10.3.1.9<4411> failed"
+    )
+    for fill in range(30, 80):
+        answer = read(f"{head} : {'x' * fill} {token}\n".encode(), catalogue)
+        assert "ghp_ab" not in repr(answer)
+
+
+def test_a_tar_archive_is_refused_with_what_to_do(catalogue: Catalogue, tmp_path: Path) -> None:
+    log = tmp_path / "kern.log"
+    log.write_bytes(XID)
+    with tarfile.open(tmp_path / "logs.tar.gz", "w:gz") as archive:
+        archive.add(log, "kern.log")
+    with pytest.raises(InputError, match="tar archive") as caught:
+        read(tmp_path / "logs.tar.gz", catalogue)
+    assert "tar xf" in (caught.value.hint or "")
+
+
+def test_a_reader_that_fails_does_not_take_the_others_with_it(
+    catalogue: Catalogue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> bool:
+        raise ValueError("not a line of mine")
+
+    monkeypatch.setattr(Guard, "strict", False)
+    monkeypatch.setattr(ExporterReader, "feed", fail)
+    answer = read(METRIC + b"\n" + XID + b"\n" + METRIC + b"\n", catalogue)
+    assert answer.causes == ("gpu_off_bus",)
+    assert any("ExporterReader failed" in note for note in answer.notes)
+    monkeypatch.setattr(Guard, "strict", True)
+    with pytest.raises(ValueError, match="not a line of mine"):
+        read(METRIC + b"\n", catalogue)

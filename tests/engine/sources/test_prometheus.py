@@ -467,6 +467,24 @@ async def test_redirects_elsewhere_are_not_followed() -> None:
     assert "secret-token" not in line
 
 
+@pytest.mark.parametrize(
+    "location",
+    ["file:///etc/passwd", "http://[", "mailto:a@b.example", "http://h:99999/"],
+)
+async def test_redirects_to_what_is_no_web_address_are_one_line(location: str) -> None:
+    line = await refused(answers("", status=302, headers={"Location": location}))
+    assert "redirects to " in line
+
+
+@pytest.mark.parametrize("scheme", ["ftp", "ws", "file"])
+async def test_redirects_of_another_scheme_on_the_same_host_are_not_followed(scheme: str) -> None:
+    async def moved(request: web.Request) -> web.StreamResponse:
+        there = f"{scheme}://{request.host}/"
+        return web.Response(status=302, headers={"Location": there})
+
+    assert f"redirects to {scheme}:" in await refused(moved)
+
+
 async def test_redirects_in_circles_end() -> None:
     line = await refused(answers("", status=307, headers={"Location": "/api/v1/query"}))
     assert "redirects in circles" in line
@@ -486,6 +504,29 @@ async def test_credentials_and_headers_are_sent() -> None:
     assert sent[0]["X-Scope-OrgID"] == "team-a"
     assert sent[1]["Authorization"] == "Basic dXNlcjpwOsOk"
     assert sent[2]["Authorization"] == "Basic bWU6cGFAc3M="
+
+
+@pytest.mark.parametrize("status", [200, 400, 401, 404, 500])
+@pytest.mark.parametrize(
+    "body",
+    [
+        "failed: token=abcdef123456 " + "x" * 5_000,
+        json.dumps({"status": "error", "error": "token=abcdef123456 " + "x" * 5_000}),
+        json.dumps({"status": "error", "message": "password=abcdef123456"}),
+        json.dumps({"status": "success", "data": {"resultType": "token=abcdef1", "result": []}}),
+    ],
+)
+async def test_secrets_of_others_in_an_answer_are_not_shown(status: int, body: str) -> None:
+    line = await refused(answers(body, status=status))
+    assert "abcdef" not in line
+    assert len(line) < 400
+
+
+async def test_secrets_of_others_in_a_remark_are_not_shown() -> None:
+    body = matrix(UP, warnings=["token=abcdef123456", 5, None, ["x"]], infos=7)
+    async with serve(answers(body)) as site:
+        batch = await ask(site.url)
+    assert batch.warnings == [f"{site.url}: token=[redacted]"]
 
 
 async def test_no_secret_is_ever_shown() -> None:

@@ -142,6 +142,9 @@ async def test_an_exporter_that_fails_once() -> None:
         (answers('{"a": 1}'), 'does not answer with metrics: {"a": 1}'),
         (answers("", status=404), "does not know this path (HTTP 404); exporters usually serve"),
         (answers("token?", status=401), "refuses access (HTTP 401): token?; give credentials"),
+        (answers("token=abc123456"), "does not answer with metrics: token=[redacted]"),
+        (answers("token=abc123456", status=500), "answers HTTP 500: token=[redacted]"),
+        (answers("", status=302, headers={"Location": "file:///etc/passwd"}), "redirects to file:"),
     ],
 )
 async def test_no_exporter_answers_with_metrics(handler: Handler, words: str) -> None:

@@ -293,3 +293,34 @@ def test_malformed_entries_are_left_out(changes: dict[str, Any], tops: dict[str,
     for raw in (pickle.dumps(whole, protocol=2), text):
         with suppress(InputError):
             read(raw, PACKAGED)
+
+
+def _doubled(times: int) -> list[Any]:
+    value: list[Any] = ["a"]
+    for _ in range(times):
+        value = [value, value]
+    return value
+
+
+@pytest.mark.parametrize(
+    "whole",
+    [
+        dump({**op(3), "process_group": _doubled(40)}),
+        {**dump(op(3)), "pg_config": {"0": {"name": _doubled(40), "desc": "x", "ranks": "[0]"}}},
+        dump(*[op(3)] * 100_000),
+        {**dump(op(3)), "more": list(range(10**6, 3 * 10**6))},
+    ],
+    ids=["doubled lists", "doubled name", "one entry many times", "two million numbers"],
+)
+def test_a_pickle_that_unfolds_is_refused(whole: dict[str, Any], catalogue: Catalogue) -> None:
+    with pytest.raises(InputError, match="pickle"):
+        read(pickle.dumps(whole, protocol=2), catalogue)
+
+
+def test_a_deeply_nested_pickle_is_refused(catalogue: Catalogue) -> None:
+    nested = b"N" + b"\x85" * 300_000
+    raw = (
+        b"\x80\x02}(X\x07\x00\x00\x00versionX\x03\x00\x00\x002.4X\x09\x00\x00\x00pg_config" + nested
+    )
+    with pytest.raises(InputError, match="pickle"):
+        read(raw + b"u.", catalogue)

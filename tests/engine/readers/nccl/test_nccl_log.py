@@ -211,3 +211,32 @@ def test_random_text_is_no_finding(text: str) -> None:
         for number, line in enumerate(text.splitlines(), 1):
             reader.feed(number, line)
         assert reader.finish().causes == []
+
+
+_BEHIND = """\
+[rank3]:[E1111 03:10:11.1 ProcessGroupNCCL.cpp:616] [Rank 3] Watchdog caught collective operation \
+timeout: WorkNCCL(SeqNum=211, OpType=_ALLGATHER_BASE, NumelIn=32, NumelOut=256, \
+Timeout(ms)=1800000) ran for 1800012 milliseconds before timing out.
+[rank6]:[E1111 03:10:11.3 ProcessGroupNCCL.cpp:616] [Rank 6] Watchdog caught collective operation \
+timeout: WorkNCCL(SeqNum=210, OpType=ALLREDUCE, NumelIn=1, NumelOut=1, Timeout(ms)=1800000) ran \
+for 1800042 milliseconds before timing out.
+"""
+_COMPLETION = """\
+[rank0]: Last error:
+[rank0]: NET/IB: Got completion from peer 10.0.0.2<47321> with status=12 opcode=0 len=0 vendor err \
+129 (Send) hca mlx5_2
+"""
+
+
+@pytest.mark.parametrize("text", [_BEHIND + _COMPLETION, _COMPLETION + _BEHIND])
+def test_an_error_that_explains_a_hang_stands_before_it(text: str, catalogue: Catalogue) -> None:
+    answer = read(text.encode(), catalogue)
+    assert answer.causes == ("ib_link_degraded", "collective_hang")
+    assert [f.cause for f in answer.findings] == ["ib_link_degraded", "collective_hang"]
+    assert "the time-out only follows" in answer.findings[1].says
+
+
+def test_a_hang_that_nothing_explains_stands_first(catalogue: Catalogue) -> None:
+    answer = read(_BEHIND.encode(), catalogue)
+    assert answer.causes == ("collective_hang",)
+    assert "only follows" not in answer.findings[0].says

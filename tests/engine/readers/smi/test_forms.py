@@ -6,6 +6,7 @@ import pytest
 
 from engine.catalogue import Catalogue
 from engine.readers import read
+from tests.support.readings import judge
 
 PENDING = {
     "listing": """\
@@ -81,6 +82,40 @@ def test_a_list_without_names_is_counted(catalogue: Catalogue) -> None:
     answer = read((good * 5 + bad + good * 2).encode(), catalogue)
     assert answer.causes == ("nvswitch_fault",)
     assert any("GPU 5 of the list" in f.says for f in answer.findings)
+
+
+def test_one_gpu_of_a_matrix_is_named(catalogue: Catalogue) -> None:
+    text = """\
+        GPU0    GPU1    GPU2    GPU3    NIC0    CPU Affinity    NUMA Affinity
+GPU0     X      NV18    SYS     NV18    PIX     0-47            0
+GPU1    NV18     X      SYS     NV18    PIX     0-47            0
+GPU2    SYS     SYS      X      SYS     SYS     48-95           1
+GPU3    NV18    NV18    SYS      X      PIX     48-95           1
+"""
+    answer = read(text.encode(), catalogue)
+    named = {f.id: f.entity.name for f in answer.findings if f.entity is not None}
+    assert named == {"fewer_links": "GPU 2", "nics": "GPU 2"}
+
+
+def test_a_gpu_of_many_is_called_by_its_address(catalogue: Catalogue) -> None:
+    text = "Attached GPUs                             : 8\n" + PENDING["listing"]
+    answer = read(text.encode(), catalogue)
+    assert {f.entity.gpu if f.entity else 0 for f in answer.findings} == {None}
+    assert {f.entity.pci for f in answer.findings if f.entity} == {"00000000:3b:00.0"}
+    pending = next(f for f in answer.findings if f.id == "remap_pending")
+    assert "--gpu-reset -i 00000000:3b:00.0" in pending.action
+    commands = [s.command for d in read(text.encode(), catalogue, judge).diagnoses for s in d.next]
+    assert "ssh HOST nvidia-smi -i 00000000:3b:00.0 --gpu-reset" in commands
+
+
+def test_a_gpu_that_draws_little_is_named(catalogue: Catalogue) -> None:
+    rows = [(0, 66, 640), (1, 88, 300), (2, 45, 190), (3, 66, 640), (4, 67, 650), (5, 66, 645)]
+    text = "index, name, temperature.gpu, power.draw [W], utilization.gpu [%]\n" + "".join(
+        f"{gpu}, NVIDIA H100 80GB HBM3, {temp}, {power} W, 99 %\n" for gpu, temp, power in rows
+    )
+    answer = read(text.encode(), catalogue)
+    named = {f.id: f.entity.name for f in answer.findings if f.entity is not None}
+    assert named == {"held_back": "GPU 1", "low_draw": "GPU 2"}
 
 
 def test_thousands_of_gpus_are_bounded(catalogue: Catalogue) -> None:

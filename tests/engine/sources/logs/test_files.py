@@ -115,3 +115,44 @@ async def test_the_uuid_printed_beside_an_address_names_the_board():
     )
     (event,), _, _ = await ask(text)
     assert event.uuid == "GPU-3a4f5b6c-0000-4000-8000-000000000002"
+
+
+@pytest.mark.parametrize("text", ["", "step 1, loss 2.3\nstep 2, loss 2.2\n", "DCGM_FI_X 1\n"])
+async def test_a_file_that_is_no_kernel_log_is_told(text):
+    events, _, (warning,) = await ask(text)
+    assert events == []
+    assert warning.startswith("no line of a kernel log in stdin")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Nov 29 15:59:00 node-3 kernel: usb 1-1: new device",
+        "[    1.100000] Linux version 6.8",
+        "[Sat Nov 29 15:59:00 2025] Linux version 6.8",
+        "<6>[    1.100000] Linux version 6.8",
+        "2025-11-29T15:59:00,123456+00:00 Linux version 6.8",
+        "6,1234,5678901,-;Linux version 6.8",
+        '{"_TRANSPORT":"kernel","MESSAGE":"Linux version 6.8"}',
+        "_TRANSPORT=kernel",
+    ],
+)
+async def test_a_healthy_kernel_log_is_one(line):
+    _, unread, warnings = await ask("some other line\n" + line + "\n")
+    assert (unread, warnings) == ([], [])
+
+
+async def test_what_cannot_be_read_is_named_once_with_what_to_do(tmp_path):
+    binary = tmp_path / "b"
+    binary.write_bytes(b"\x7fELF\0\0\1")
+    paths = [str(tmp_path / "none"), str(tmp_path), str(binary)]
+    logs = LogFiles(paths)
+    await logs.events(None, AT - 900, AT)
+    missing, folder, junk = logs.take_unread()
+    for path, unread in zip(paths, (missing, folder, junk), strict=True):
+        assert unread.what == path
+        assert path not in unread.why
+    assert (missing.why, folder.why) == ("no such file", "is a directory")
+    assert "check the path" in missing.fix
+    assert "log files in it" in folder.fix
+    assert "journalctl -k" in junk.fix

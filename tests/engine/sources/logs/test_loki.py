@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import json
+import tracemalloc
 
 import pytest
 from aiohttp import web
 
 from engine.errors import SourceError, UsageError
-from engine.sources.logs.loki import LokiConfig, LokiSource
+from engine.sources.logs import loki as loki_module
+from engine.sources.logs.loki import MAX_PAGE, LokiConfig, LokiSource
 from engine.sources.logs.several import SeveralLogs
 from tests.support.loki import Loki, serve_loki
 from tests.support.servers import free_port
@@ -174,6 +177,12 @@ async def test_credentials_and_tenant_are_sent_and_never_shown():
         ("<!doctype html><title>Sign in</title>", "does not answer like Loki"),
         ("[" * 500, "does not answer like Loki"),
         ('{"data":{"resultType":"streams","result":{}}}', "not with lines"),
+        ('{"data":{"resultType":[[[]]],"result":[]}}', "not with lines"),
+        ('{"data":{"resultType":"token=abcdef123456","result":[]}}', "not with lines"),
+        ('{"data":5}', "does not answer like Loki"),
+        ('[{"data":5}]', "does not answer like Loki"),
+        ("5", "does not answer like Loki"),
+        ("", "does not answer like Loki"),
     ],
 )
 async def test_what_is_no_answer_of_loki_is_one_clear_line(reply, said):
@@ -184,6 +193,7 @@ async def test_what_is_no_answer_of_loki_is_one_clear_line(reply, said):
     line = caught.value.one_line()
     assert said in line or "400" in line
     assert "\n" not in line
+    assert "abcdef" not in line
 
 
 @pytest.mark.parametrize(
@@ -195,6 +205,10 @@ async def test_what_is_no_answer_of_loki_is_one_clear_line(reply, said):
         [{"stream": {"host": 5}, "values": [[1], ["a", LOST], [None, LOST], "x", ["1"]]}],
         [{"stream": {"host": "n" * 9_999}, "values": [["9" * 40, LOST]]}],
         [{"stream": {"host": "n"}, "values": [["1764431990000000000", LOST, {"trace": 1}]]}],
+        [{"stream": {}, "values": 5}],
+        [{"stream": {}, "values": {"1764431990000000000": LOST}}],
+        [[["1764431990000000000", LOST]]],
+        [{"stream": {"host": ["n"]}, "values": [["9" * 5_000, LOST], [["9"], LOST]]}],
     ],
 )
 async def test_odd_streams_never_raise(result):
@@ -228,3 +242,115 @@ def test_an_address_may_be_that_of_the_api_and_hold_a_password():
     assert "pw1234" not in repr(config)
     with pytest.raises(UsageError):
         LokiConfig(url="ftp://loki")
+
+
+@pytest.mark.parametrize("warnings", [5, "slow", {"a": 1}, [None, 5, [[]], {"a": 1}], True])
+async def test_odd_warnings_never_raise(warnings):
+    data = {"resultType": "streams", "result": []}
+    async with serve(answers(json.dumps({"warnings": warnings, "data": data}))) as site:
+        events, unread, told = await ask(site.url)
+    assert (events, unread) == ([], [])
+    assert len(told) <= 1
+
+
+async def test_warnings_are_told_without_secrets():
+    body = {"warnings": ["slow: token=abcdef123456"], "data": {"resultType": "streams"}}
+    body["data"]["result"] = []
+    async with serve(answers(json.dumps(body))) as site:
+        _, _, (told,) = await ask(site.url)
+    assert told == f"{site.url}: slow: token=[redacted]"
+
+
+@pytest.mark.parametrize(
+    "stream",
+    [
+        {"stream": {}, "values": 5},
+        {"stream": {}, "values": [["9" * 5_000, LOST]]},
+        {"stream": {}, "values": [["12:00", LOST]]},
+        {"stream": {}, "values": [["1764431990000000000", None]]},
+        None,
+    ],
+)
+async def test_lines_that_are_not_in_the_form_are_told_and_hide_no_others(stream):
+    good = {"stream": {"host": "n1"}, "values": [["1764431990000000000", LOST]]}
+    data = {"data": {"resultType": "streams", "result": [stream, good]}}
+    async with serve(answers(json.dumps(data))) as site:
+        (event,), (unread,), _ = await ask(site.url)
+    assert event.xid == 79
+    assert unread.why == "1 lines or more are not in Loki's form, and were not read"
+    assert unread.fix
+
+
+async def test_a_full_page_with_a_line_in_another_form_is_not_the_last():
+    loki = Loki()
+    for k in range(30):
+        loki.add(AT - 800 + k, f"NVRM: Xid (PCI:0000:{k:02x}:00): 31, x", host="n1")
+
+    async def spoiled(request: web.Request) -> web.StreamResponse:
+        answer = await loki.handle(request)
+        document = json.loads(answer.text)
+        if len(site.seen) == 1:
+            document["data"]["result"][0]["values"][0][0] = "soon"
+        return web.json_response(document)
+
+    async with serve(spoiled) as site:
+        events, (unread,), _ = await ask(site.url, limit=20)
+    assert len(events) == 29
+    assert "not in Loki's form" in unread.why
+
+
+@pytest.mark.parametrize("status", [400, 401, 404, 429, 500, 503])
+@pytest.mark.parametrize(
+    "body",
+    [
+        "failed: token=abcdef123456 " + "x" * 5_000,
+        json.dumps({"message": "failed: token=abcdef123456 " + "x" * 5_000}),
+        json.dumps({"error": "Authorization: Bearer abcdef123456 " + "x" * 5_000}),
+    ],
+)
+async def test_what_an_error_answer_says_is_short_and_without_secrets(status, body):
+    async with serve(answers(body, status=status)) as site:
+        with pytest.raises(SourceError) as caught:
+            await ask(site.url)
+    assert "[redacted" in caught.value.message
+    assert "abcdef" not in caught.value.one_line()
+    assert len(caught.value.message) < 200 + len(site.url) + 60
+
+
+@pytest.mark.parametrize(
+    "location", ["file:///etc/passwd", "//", "http://[", "ftp://127.0.0.1/", "javascript:x", "\xff"]
+)
+async def test_a_redirect_to_what_is_no_web_address_is_one_clear_line(location):
+    async with serve(answers("", status=302, headers={"Location": location})) as site:
+        with pytest.raises(SourceError, match="redirects") as caught:
+            await ask(site.url)
+    assert "\n" not in caught.value.one_line()
+
+
+@pytest.mark.parametrize("packed", [False, True])
+async def test_a_page_beyond_the_limit_is_refused_before_it_is_unpacked(packed):
+    body = b'{"data":"' + b"0" * (MAX_PAGE + 1) + b'"}'
+    headers = {"Content-Encoding": "gzip"} if packed else {}
+    body = gzip.compress(body * 8, 1) if packed else body
+    async with serve(answers(body, headers=headers)) as site:
+        tracemalloc.start()
+        try:
+            with pytest.raises(SourceError) as caught:
+                await ask(site.url)
+            _, peak = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+    assert caught.value.message == f"{site.url} answers with more than 32 MB"
+    assert "loki.query" in caught.value.hint
+    assert peak < 3 * MAX_PAGE
+
+
+async def test_more_text_than_is_kept_is_told(monkeypatch):
+    monkeypatch.setattr(loki_module, "_MOST_TEXT", 1 << 20)
+    loki = Loki()
+    for k in range(60):
+        loki.add(AT - 800 + k, f"NVRM: Xid (PCI:0000:3b:00): 31, {'x' * 100_000}", host="n1")
+    async with serve_loki(loki) as site:
+        events, (unread,), _ = await ask(site.url, limit=20)
+    assert 20 <= len(events) < 60
+    assert unread.why == "more than 1 MB of lines match: the newest are missing"
