@@ -27,13 +27,13 @@ _INSIDE = re.compile(
     r"|-?NaN\b|-?Infinity\b|$)"
 )
 
-MAX_DOCUMENT: Final = 12 * 1024 * 1024
+MAX_DOCUMENT: Final = 8 * 1024 * 1024
 """Documents larger than this many bytes are not parsed."""
 
 MAX_LINES: Final = 60_000
 """Nor, within a paste, are those of more lines: they are held until their end is found."""
 
-MAX_VALUES: Final = 300_000
+MAX_VALUES: Final = 200_000
 """Nor are those of more values: each takes some hundred bytes of memory, however short its text."""
 
 

@@ -105,9 +105,7 @@ class Reading:
             document = None
             if opened.head.lstrip()[:1] in (b"{", b"["):
                 whole, chunks = _spooled(chunks)
-                value = None if whole is None else parse(whole)
-                if value is not None:
-                    document = read_document(value, self._context, 1, self._joint, name)
+                document = None if whole is None else self._document(whole, name)
             results = [document] if document else self._text(one, chunks, name)
         one.ordered += [(_FIRST, result) for result in results]
         one.ordered.append((_LAST_OF_ALL, Result(notes=opened.notes)))
@@ -132,6 +130,13 @@ class Reading:
         self.causes = ranked(_sorted(everything), self._catalogue)
         parts = [self._whole(one) for one in self._inputs]
         return parts, self._whole(together) if together.ordered else None
+
+    def _document(self, whole: bytes, name: str) -> Result | None:
+        """Return what an input shows that is one JSON document of a known kind."""
+        value = parse(whole)
+        if value is None:
+            return None
+        return read_document(value, self._context, 1, self._joint, name)
 
     def _whole(self, one: _Input) -> Read:
         return redacted(_together(_sorted(one.ordered), self._catalogue, one.unread), self._secrets)
@@ -240,7 +245,8 @@ def _spooled(chunks: Iterable[bytes]) -> tuple[bytes | None, Iterable[bytes]]:
         size += len(chunk)
         if size > MAX_DOCUMENT:
             return None, _again(kept, source)
-    return b"".join(kept), kept
+    whole = b"".join(kept)
+    return whole, [whole]
 
 
 def _again(kept: list[bytes], rest: Iterable[bytes]) -> Iterable[bytes]:
