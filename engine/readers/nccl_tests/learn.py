@@ -26,6 +26,7 @@ _SETTING = re.compile(
     r"\b(NCCL_[A-Z0-9_]{2,60})(?:=| set by environment to )[\"']?([^\s\"';]{1,200})"
 )
 _STAGED = re.compile(rb"\bvia NET/IB/\d{1,3}(?:\(\d{1,6}\))?(?![\d(]|/GDRDMA)")
+_OVER_IB, _DIRECT = b"via NET/IB/", b"/GDRDMA"
 _BACKEND = re.compile(r"\bUsing network (\w{1,32})")
 _SIZE = re.compile(r"^(\d{1,15}(?:\.\d{1,6})?)([kKmMgGtT]?)(?:i?[bB])?$", re.ASCII)
 _SCALE = {"": 0, "k": 10, "m": 20, "g": 30, "t": 40}
@@ -63,7 +64,9 @@ def lists_device(text: str) -> bool:
 def learn_paths(setup: Setup, block: bytes) -> None:
     """Take what the channel lines of a block of NCCL's log say about the path between nodes."""
     setup.socket = setup.socket or b"via NET/Socket/" in block
-    setup.staged = setup.staged or _STAGED.search(block) is not None
+    # Counting is ten times as fast as the expression, and mostly says that all lines are the same.
+    if not setup.staged and block.count(_OVER_IB) != block.count(_DIRECT):
+        setup.staged = _STAGED.search(block) is not None
 
 
 def starts_run(text: str) -> bool:
