@@ -65,6 +65,26 @@ def damaged(text: str, seed: int) -> str:
     return "\n".join(lines)
 
 
+def faults_of_damage(
+    makers: Sequence[MakesReader], name: str, catalogue: Catalogue, copies: int = 60
+) -> list[str]:
+    """Return what is wrong with the findings of damaged copies of a sample."""
+    text = (SAMPLES / name).read_text(encoding="utf-8")
+    return [
+        fault
+        for seed in range(copies)
+        for result in read_by(makers, damaged(text, seed), catalogue)
+        for finding in result.findings
+        for fault in faults_of(finding, catalogue)
+    ]
+
+
+def said_of(makers: Sequence[MakesReader], lines: Sequence[str], catalogue: Catalogue) -> list[str]:
+    """Return what readers say of some lines that are offered to them."""
+    results = read_by(makers, "\n".join(lines), catalogue)
+    return [finding.says for result in results for finding in result.findings]
+
+
 def faults_of(found: Finding, catalogue: Catalogue) -> list[str]:
     """Return what is wrong with the form of a finding, whatever it says."""
     faults = []

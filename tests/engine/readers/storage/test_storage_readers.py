@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from engine.catalogue import Catalogue
 from engine.readers.storage import STORAGE_READERS
 from tests.engine.readers.conftest import ReadText
-from tests.support.listings import SAMPLES, damaged, faults_of, read_by
+from tests.support.listings import SAMPLES, faults_of_damage, said_of
 
 # Sample in tests/data/read, the kind it is of, and its first cause.
 KNOWN = {
@@ -60,17 +60,12 @@ def test_a_sample_is_known_by_its_kind_alone(name: str, read_text: ReadText) -> 
 
 @pytest.mark.parametrize("name", [n for n in KNOWN if n.endswith(".txt")])
 def test_a_damaged_sample_is_read_as_far_as_it_goes(name: str, catalogue: Catalogue) -> None:
-    text = (SAMPLES / name).read_text(encoding="utf-8")
-    for seed in range(60):
-        results = read_by(STORAGE_READERS, damaged(text, seed), catalogue)
-        found = [f for result in results for f in result.findings]
-        assert [fault for f in found for fault in faults_of(f, catalogue)] == []
+    assert faults_of_damage(STORAGE_READERS, name, catalogue) == []
 
 
 @given(lines=st.lists(st.text(max_size=80), max_size=30))
 def test_random_text_has_no_finding(lines: list[str], catalogue: Catalogue) -> None:
-    results = read_by(STORAGE_READERS, "\n".join(lines), catalogue)
-    assert [f.says for result in results for f in result.findings] == []
+    assert said_of(STORAGE_READERS, lines, catalogue) == []
 
 
 def test_hosts_of_a_parallel_shell_are_told_apart(read_text: ReadText) -> None:
