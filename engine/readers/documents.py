@@ -33,8 +33,11 @@ MAX_DOCUMENT: Final = 8 * 1024 * 1024
 MAX_LINES: Final = 60_000
 """Nor, within a paste, are those of more lines: they are held until their end is found."""
 
-MAX_VALUES: Final = 200_000
-"""Nor are those of more values: each takes some hundred bytes of memory, however short its text."""
+MAX_MEMORY: Final = 24 * 1024 * 1024
+"""Nor are those whose values would take more bytes of memory beside their texts."""
+
+# What a value takes in CPython (bytes): an object of one key, a list of one value, a small value.
+_OBJECT, _LIST, _VALUE = 232, 64, 56
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,13 +65,19 @@ def is_inside(line: str) -> bool:
     return _INSIDE.match(line) is not None
 
 
+def fits(raw: bytes) -> bool:
+    """Return whether a document is small enough to be parsed; what is in strings counts as well."""
+    memory = _OBJECT * raw.count(b"{") + _LIST * raw.count(b"[") + _VALUE * raw.count(b",")
+    return len(raw) <= MAX_DOCUMENT and memory <= MAX_MEMORY
+
+
 def parse(raw: bytes) -> object | None:
     """Return a JSON value, None if the text is no JSON.
 
     ``NaN`` and ``Infinity``, which several tools print, are understood.
     """
     value: object
-    if sum(map(raw.count, (b",", b"[", b"{"))) > MAX_VALUES:
+    if not fits(raw):
         return None
     try:
         value = orjson.loads(raw)
@@ -156,7 +165,9 @@ class DocumentReader:
         """Return what all documents show."""
         result = merged(self._results)
         if self.open:
-            result.notes.append(f"The JSON document that starts in line {self._start} is cut off.")
+            result.notes.append(
+                f"No end was found of the JSON document that starts in line {self._start}."
+            )
         return result
 
     def _give_up(self) -> bool:

@@ -13,7 +13,7 @@ from engine.catalogue.types import Catalogue
 from engine.errors import InputError
 from engine.model import Read
 from engine.readers.base import Context, Diagnose, MakesReader, Reader, Result
-from engine.readers.documents import MAX_DOCUMENT, DocumentReader, parse, read_document
+from engine.readers.documents import MAX_DOCUMENT, DocumentReader, fits, parse, read_document
 from engine.readers.guard import Guard
 from engine.readers.joint import Joint
 from engine.readers.lines import Pass
@@ -106,6 +106,7 @@ class Reading:
             if opened.head.lstrip()[:1] in (b"{", b"["):
                 whole, chunks = _spooled(chunks)
                 document = None if whole is None else self._document(whole, name)
+                one.large = whole is None or not fits(whole)
             results = [document] if document else self._text(one, chunks, name)
         one.ordered += [(_FIRST, result) for result in results]
         one.ordered.append((_LAST_OF_ALL, Result(notes=opened.notes)))
@@ -139,7 +140,15 @@ class Reading:
         return read_document(value, self._context, 1, self._joint, name)
 
     def _whole(self, one: _Input) -> Read:
-        return redacted(_together(_sorted(one.ordered), self._catalogue, one.unread), self._secrets)
+        if one.large and not any(result.kinds for _, result in one.ordered):
+            said = (
+                "The input begins like a JSON document. Those over "
+                f"{MAX_DOCUMENT >> 20} MiB, or of very many values, are not read: give the part "
+                "that matters."
+            )
+            one.ordered.append((_LAST_OF_ALL, Result(notes=[said])))
+        whole = _together(_sorted(one.ordered), self._catalogue, one.unread)
+        return redacted(whole, self._secrets)
 
     def _text(self, one: _Input, chunks: Iterable[bytes], name: str) -> list[Result]:
         readers = [self._reader(n, make) for n, make in enumerate(READERS)]
@@ -190,11 +199,15 @@ class Reading:
 
 @dataclass(slots=True)
 class _Input:
-    """One input: how many lines came before it, and what it shows, in the order of the readers."""
+    """One input: how many lines came before it, and what it shows, in the readers' order.
+
+    ``large``: it begins like a JSON document, of more than is parsed.
+    """
 
     start: int
     ordered: list[tuple[int, Result]] = field(default_factory=list)
     unread: int = 0
+    large: bool = False
 
 
 def _sorted(ordered: Iterable[tuple[int, Result]]) -> list[Result]:
