@@ -10,18 +10,22 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import partial
 
 from engine.readers.denied import denied
 from engine.readers.stamp import Stamp
 
+# A digit of another script is no part of a number.
+_re = partial(re.compile, flags=re.ASCII)
+
 _ADDRESS = r"[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7]"
-_KERNEL = re.compile(
+_KERNEL = _re(
     rf"\bnvidia-nvswitch(?P<switch>\d{{1,4}}): SXid \(PCI:(?P<pci>{_ADDRESS})\): "
     r"(?P<sxid>\d{5})(?!\d),? ?(?P<rest>.*)"
 )
-_REST = re.compile(r"(?:(?P<severity>Fatal|Non-fatal|Correctable), )?(?:Link (?P<port>\d{1,4}) )?")
+_REST = _re(r"(?:(?P<severity>Fatal|Non-fatal|Correctable), )?(?:Link (?P<port>\d{1,4}) )?")
 _DETAIL = ("Severity ", "Data {")
-_FABRIC_MANAGER = re.compile(
+_FABRIC_MANAGER = _re(
     r"detected NVSwitch (?P<severity>fatal|non-fatal) error (?P<sxid>\d{5})(?!\d)"
     rf"(?: on fid \d{{1,6}})?(?: on NVSwitch pci bus id (?P<pci>{_ADDRESS}))?"
     r"(?: physical id (?P<physical>\d{1,4}))?(?: port (?P<port>\d{1,4}))?"

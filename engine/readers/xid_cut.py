@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 
 from engine.model import Entity, Finding, Kind, Severity
 from engine.readers.logline import LogLine
 
+# A digit of another script is no part of a number.
+_re = partial(re.compile, flags=re.ASCII)
+
 # A code that is cut in its middle cannot be told from a shorter one: only its absence is sure.
-_CUT = re.compile(
+_CUT = _re(
     r"\bXid \((?:PCI:)?(?P<pci>[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}(?::[0-9A-Fa-f]{2})?)(?:\.[0-7])?"
     r"(?P<end>[^)\d]{0,2}\)? ?:?(?: ?\.{2,3}| ?…)?\s*)$"
 )

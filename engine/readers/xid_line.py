@@ -12,37 +12,41 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from engine.readers.denied import denied
 from engine.readers.stamp import Stamp
 
+# A digit of another script is no part of a number.
+_re = partial(re.compile, flags=re.ASCII)
+
 _ADDRESS = r"[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}(?::[0-9A-Fa-f]{2})?"
 # SXid lines are told apart by the word boundary: "SXid (" has no boundary before "Xid".
-_HEAD = re.compile(
+_HEAD = _re(
     rf"\bXid \((?:PCI:)?(?P<pci>{_ADDRESS})(?:\.[0-7])?"
     r"(?: GPU-I:(?P<gi>\d{1,4}))?(?: GPU-CI:(?P<ci>\d{1,4}))?\): (?P<xid>\d{1,6})(?!\d)(?:, ?|$|\s)"
 )
-_PID = re.compile(r"pid=(?:'?<?(?P<pid>[A-Za-z0-9]+)>?'?)(?:, name=(?P<name>[^,]*))?(?:, |,?$)")
+_PID = _re(r"pid=(?:'?<?(?P<pid>[A-Za-z0-9]+)>?'?)(?:, name=(?P<name>[^,]*))?(?:, |,?$)")
 # The kernel's process numbers are below 2^22; the digits of other text have no end.
-_NUMBER = re.compile(r"[0-9]{1,10}$")
-_CAUSED = re.compile(r" caused by previous Xid (\d{1,6})$")
-_NEXT_RECORD = re.compile(r"(?:\[ {0,12}\d{1,9}\.\d{1,9}\] {0,8})?(?:kernel: )?NVRM: *$")
-_PLUGIN = re.compile(r"\bXid=(?P<xid>\d{1,6}) on Device=(?P<device>(?:GPU|MIG)-[0-9A-Za-z-]{4,60})")
+_NUMBER = _re(r"[0-9]{1,10}$")
+_CAUSED = _re(r" caused by previous Xid (\d{1,6})$")
+_NEXT_RECORD = _re(r"(?:\[ {0,12}\d{1,9}\.\d{1,9}\] {0,8})?(?:kernel: )?NVRM: *$")
+_PLUGIN = _re(r"\bXid=(?P<xid>\d{1,6}) on Device=(?P<device>(?:GPU|MIG)-[0-9A-Za-z-]{4,60})")
 # Event type 8 is an Xid; the plugin prints those that it takes for errors of the application.
-_SKIPPED = re.compile(
+_SKIPPED = _re(
     r"(?P<what>Skipping|Processing) event \{.{0,200}?\bEventType:8 EventData:(?P<xid>\d{1,6})\b"
 )
-_LOST = re.compile(
+_LOST = _re(
     rf"NVRM: GPU (?:at )?(?:PCI:)?(?P<pci>{_ADDRESS})(?:\.[0-7])?(?:: GPU)? has fallen off the bus"
 )
-_LOST_START = re.compile(rf"NVRM: The NVIDIA GPU (?P<pci>{_ADDRESS})(?:\.[0-7])?")
+_LOST_START = _re(rf"NVRM: The NVIDIA GPU (?P<pci>{_ADDRESS})(?:\.[0-7])?")
 _LOST_END = "fallen off the bus"
-_UUID = re.compile(
+_UUID = _re(
     rf"NVRM: GPU at (?:PCI:)?(?P<pci>{_ADDRESS})(?:\.[0-7])?: (?P<uuid>GPU-[0-9a-f-]{{36}})"
 )
-_SERIAL = re.compile(r"NVRM: GPU Board Serial Number: (?P<serial>\S{1,40})")
-_PREFIX_UUID = re.compile(r"\bGPU-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b")
+_SERIAL = _re(r"NVRM: GPU Board Serial Number: (?P<serial>\S{1,40})")
+_PREFIX_UUID = _re(r"\bGPU-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b")
 
 
 @dataclass(slots=True)

@@ -21,9 +21,11 @@ _TITLE: Final = re.compile(
     r"={2,80})\s*$"
 )
 _BDF: Final = r"(?:[0-9a-fA-F]{4}:)?[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.\d"
-_HEADING: Final = re.compile(rf"^\s{{1,24}}(?:(?:{_BDF}|GPU\d{{1,4}})\s{{0,16}}){{1,64}}$")
+_NAME: Final = rf"(?:{_BDF}|GPU\d{{1,4}})"
+_HEADING: Final = re.compile(rf"^\s{{1,24}}{_NAME}(?:\s{{1,16}}{_NAME}){{0,63}}\s{{0,16}}$")
 _ROW: Final = re.compile(
-    rf"^\s{{0,12}}(?P<name>{_BDF}|GPU\d{{1,4}})\s{{1,16}}(?P<cells>(?:[\w/-]{{1,16}}\s{{0,16}}){{1,64}})$"
+    rf"^\s{{0,12}}(?P<name>{_NAME})"
+    r"(?P<cells>\s{1,16}[\w/-]{1,16}(?:\s{1,16}[\w/-]{1,16}){0,63})\s{0,16}$"
 )
 _XGMI: Final = re.compile(r"^\s{0,12}(?:LINK METRIC TABLE|XGMI LINK STATUS|XGMI LINK PORT STATUS):")
 _STATES: Final = re.compile(

@@ -132,7 +132,6 @@ async def test_a_program_that_ends_during_the_capture_still_gives_its_trace(
 
 @pytest.mark.parametrize("before", ["check", "start"])
 async def test_a_session_that_ends_before_it_is_recorded(before, local, nsys, program):
-    there = set(nsys.sessions())
     journal = MemoryJournal()
     plan = await capture.plan(request_for(program.target), local)
 
@@ -145,8 +144,8 @@ async def test_a_session_that_ends_before_it_is_recorded(before, local, nsys, pr
     with pytest.raises(CaptureError, match=f"{program.session} on node-3 has ended") as caught:
         await capture.run(plan, capture.reach(plan, local), journal)
     assert caught.value.code == "session_gone"
-    # nsys makes a new and empty session if it is told to start one that is gone.
-    assert set(nsys.sessions()) == there - {program.session}
+    # nsys makes a new and empty session of the name if it is told to start one that is gone.
+    assert program.session not in nsys.sessions()
 
 
 async def test_without_an_armed_session_the_line_that_arms_one_is_given(local, nsys):

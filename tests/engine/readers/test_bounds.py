@@ -62,3 +62,9 @@ def test_mounts_and_entities_are_counted_beyond_their_bound(catalogue: Catalogue
     )
     kept = _kept(DmonReader(Context(catalogue)), rows)
     assert (len(kept.items), kept.overflow) == (MAX_ENTITIES, 488)
+
+
+@pytest.mark.parametrize("row", ["GPU0 " + "a" * 1_000 + "!", " " + "GPU1" * 200 + "!"])
+def test_a_row_of_a_matrix_without_spaces_is_looked_at_once(row: str, catalogue: Catalogue) -> None:
+    text = f"LINK TYPE TABLE:\n  0000:05:00.0 0000:26:00.0\n{row}\n"
+    assert not read(text.encode(), catalogue).causes
