@@ -69,6 +69,8 @@ def test_an_xid_of_a_process_with_an_odd_number(pid: str, catalogue: Catalogue) 
 
 
 @pytest.mark.parametrize("number", ["7٩", "٧٩", "79٩"])
-def test_a_number_with_digits_of_another_script_is_no_xid(number: str, catalogue: Catalogue) -> None:
+def test_a_number_with_digits_of_another_script_is_no_xid(
+    number: str, catalogue: Catalogue
+) -> None:
     line = f"NVRM: Xid (PCI:0000:3b:00): {number}, pid=1, name=python, GPU has fallen off the bus."
     assert not [f for f in read(f"{line}\n".encode(), catalogue).findings if f.kind == "xid"]
