@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from bot.answer import Answer
 from bot.attachments import Fetch, FileRef
-from bot.commands import ask, calc, decode, export, kb, read, rules, sweep, why
+from bot.commands import ask, calc, decode, export, kb, read, rules, ruletests, sweep, why
 from bot.commands import help as help_
 from bot.commands.arguments import Arguments
 from bot.enginethread import EngineThread
@@ -259,7 +259,7 @@ class Backend:
         run: Mapping[str, Callable[[], Answer]] = {
             "list": lambda: rules.list_rules(catalogue),
             "show": lambda: rules.show(name, catalogue),
-            "test": lambda: rules.test(names or ([name] if name else []), catalogue),
+            "test": lambda: ruletests.run(names or ([name] if name else []), catalogue),
             "lint": lambda: rules.lint(self._overlays),
         }
         if action not in run:

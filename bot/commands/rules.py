@@ -1,4 +1,4 @@
-"""``rules``: list, show, test and lint the rules."""
+"""``rules``: list, show and lint the rules."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from bot.answer import (
     Fields,
     Heading,
     Level,
-    Line,
     Steps,
     Table,
     Text,
@@ -27,7 +26,7 @@ from bot.answer import (
     plain,
     strong,
 )
-from bot.commands import parts
+from bot.commands import parts, ruleoverlays
 from bot.phrases import count
 from engine.catalogue.nearest import did_you_mean
 from engine.errors import CatalogueError, UsageError
@@ -39,16 +38,20 @@ if TYPE_CHECKING:
 
     from engine.catalogue.lint_base import LintProblem
     from engine.catalogue.types import Catalogue, CauseRule, Limit, Pattern, SymptomRule
-    from engine.diagnosis.ruletest import RuleTestResult
 
 
 def list_rules(catalogue: Catalogue) -> Answer:
-    """Return every rule, causes first, each sorted by id."""
+    """Return every rule, causes first, each sorted by id; then those that are switched off.
+
+    What overlays change is listed below, with the file that won.
+    """
     causes = sorted(catalogue.causes.values(), key=lambda rule: rule.id)
     symptoms = sorted(catalogue.symptoms.values(), key=lambda rule: rule.id)
-    rows = [_cause_row(rule) for rule in causes] + [_symptom_row(rule) for rule in symptoms]
+    off = ruleoverlays.disabled_rows(catalogue)
+    rows = [_cause_row(rule) for rule in causes] + [_symptom_row(rule) for rule in symptoms] + off
     columns = ("kind", "id", "version", "status", "class", "scope", "severity", "title")
     head = f"{count(len(causes), 'cause')} and {count(len(symptoms), 'symptom')}"
+    head += f", {len(off)} switched off" if off else ""
     return Answer(
         title=line(strong(head), muted(f", rules {catalogue.hash}")),
         blocks=(
@@ -57,13 +60,20 @@ def list_rules(catalogue: Catalogue) -> Answer:
                 rows=tuple(tuple(line(cell) for cell in row) for row in rows),
                 align=tuple(Align.RIGHT if c == "version" else Align.LEFT for c in columns),
             ),
+            *ruleoverlays.changes(catalogue),
         ),
         data={
             "schema": "gpuwhy/rules-list/1",
             "hash": catalogue.hash,
             "rules": [
-                {**dict(zip(columns, row, strict=True)), "version": int(row[2])} for row in rows
+                {
+                    **dict(zip(columns, row, strict=True)),
+                    "version": int(row[2]) if row[2] else None,
+                    "file": ruleoverlays.file_of(row[0], row[1], catalogue),
+                }
+                for row in rows
             ],
+            "limits": ruleoverlays.limits_of_overlays(catalogue),
         },
     )
 
@@ -95,36 +105,11 @@ def show(name: str, catalogue: Catalogue) -> Answer:
                 "limits": [to_json(limit) for limit in _limits(symptom, catalogue)],
             },
         )
+    if off := ruleoverlays.show_disabled(name, catalogue):
+        return off
     known = (*catalogue.causes, *catalogue.symptoms)
     hint = did_you_mean(name, known, otherwise="gpuwhy rules list names them all")
     raise UsageError(f"no rule {name!r}", hint=hint, code="unknown_rule")
-
-
-def test(names: Sequence[str], catalogue: Catalogue) -> Answer:
-    """Run the tests of some rules, or of all if none is named.
-
-    A failed test makes the answer's level ``critical``.
-
-    Raises:
-        UsageError: there is no such rule.
-    """
-    from engine.diagnosis.ruletest import run_rule_tests  # noqa: PLC0415 - numpy
-
-    for name in names:
-        show(name, catalogue)
-    results = run_rule_tests(catalogue, ids=list(names) or None)
-    failed = [result for result in results if not result.ok]
-    return Answer(
-        title=_test_title(results, failed),
-        blocks=tuple(_failure_blocks(failed)),
-        data={
-            "schema": "gpuwhy/rules-test/1",
-            "passed": len(results) - len(failed),
-            "failed": len(failed),
-            "results": [to_json(result) for result in results],
-        },
-        level=Level.CRITICAL if failed else Level.CLEAR,
-    )
 
 
 def lint(overlays: Sequence[Path]) -> Answer:
@@ -208,6 +193,7 @@ def _cause_blocks(rule: CauseRule, catalogue: Catalogue) -> Iterator[Block]:
     )
     yield Heading(line("Holds if any of these patterns does"), 2)
     yield Bullets(tuple(_pattern(pattern) for pattern in rule.patterns))
+    yield from ruleoverlays.thinned_block(rule, catalogue)
     for title, names in (
         ("Explains", rule.explains),
         ("Has these effects", rule.effects),
@@ -278,20 +264,6 @@ def _pattern(pattern: Pattern) -> Bullet:
     )
     said = "; ".join(f"{word} {', '.join(names)}" for word, names in words if names)
     return Bullet(line(f"{pattern.confidence}: {said}"))
-
-
-def _test_title(results: Sequence[RuleTestResult], failed: Sequence[RuleTestResult]) -> Line:
-    rules = count(len({result.rule for result in results}), "rule")
-    if failed:
-        head = strong(f"{len(failed)} of {count(len(results), 'test')} failed", Tone.BAD)
-    else:
-        head = strong(f"{count(len(results), 'test')} passed", Tone.GOOD)
-    return line(head, f", {rules}")
-
-
-def _failure_blocks(failed: Sequence[RuleTestResult]) -> Iterator[Block]:
-    if failed:
-        yield bullets(line(code(r.rule), f", {r.test}: {r.message}") for r in failed)
 
 
 def _jsonable(rule: CauseRule | SymptomRule) -> dict[str, Any]:

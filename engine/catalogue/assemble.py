@@ -58,6 +58,7 @@ def assemble(hash_: str, knowledge: Knowledge, rules: Rules | None = None) -> Ca
         symptoms=symptoms,
         causes=causes,
         origins=origins,
+        thinned=dict(rules.thinned) if rules else {},
     )
 
 
@@ -92,6 +93,7 @@ def signal(entry: Entry) -> Signal:
         export=entry.get("export") or "",
         source=tuple(entry["source"]),
         status=entry["status"],
+        combine=entry.get("combine", "max"),
     )
 
 

@@ -118,6 +118,7 @@ def _without(base: Rules, files: AbstractSet[str]) -> Rules:
         {name: s for name, s in base.symptoms.items() if s.file not in files},
         {name: s for name, s in base.causes.items() if s.file not in files},
         base.disabled | gone,
+        dict(base.thinned),
     )
 
 

@@ -265,7 +265,9 @@ def as_rules(found: Iterable[RuleFile], base: Rules | None = None) -> Rules:
     """
     merged = Rules()
     if base:
-        merged = Rules(dict(base.symptoms), dict(base.causes), dict(base.disabled))
+        merged = Rules(
+            dict(base.symptoms), dict(base.causes), dict(base.disabled), dict(base.thinned)
+        )
     for rule in found:
         rules = merged.symptoms if rule.kind == "symptoms" else merged.causes
         name = f"{'symptom' if rule.kind == 'symptoms' else 'rule'}/{rule.id}"
@@ -275,4 +277,6 @@ def as_rules(found: Iterable[RuleFile], base: Rules | None = None) -> Rules:
         else:
             rules[rule.id] = rule.source()
             merged.disabled.pop(name, None)
+            if rule.kind == "causes":
+                merged.thinned.pop(rule.id, None)
     return merged

@@ -13,27 +13,43 @@ from dataclasses import replace
 
 from engine.catalogue.parts import Entry, Rules, RuleSource
 
+_PATTERN_KEYS = ("all", "any", "none", "unless")
+
 
 def prune(rules: Rules) -> Rules:
-    """Return rules without any mention of disabled ones (``rules.disabled``)."""
+    """Return rules without any mention of disabled ones (``rules.disabled``).
+
+    What the patterns of a cause lost by it is kept in ``thinned``.
+    """
     causes = dict(rules.causes)
     disabled = dict(rules.disabled)
+    thinned = dict(rules.thinned)
     while True:
         gone = {_reference(name): file for name, file in disabled.items()}
+        for name, source in causes.items():
+            if lost := _mentioned(source, gone.keys()):
+                thinned[name] = tuple(sorted({*thinned.get(name, ()), *lost}))
         pruned = {name: _without(source, gone.keys()) for name, source in causes.items()}
         causes = {name: source for name, source in pruned.items() if source.data["patterns"]}
         emptied = pruned.keys() - causes.keys()
         if not emptied:
-            return Rules(dict(rules.symptoms), causes, disabled)
-        # It is the overlay files that took the last pattern away; name the first of them.
-        culprit = min(disabled.values())
-        disabled |= {f"rule/{name}": culprit for name in sorted(emptied)}
+            left = {name: lost for name, lost in thinned.items() if name in causes}
+            return Rules(dict(rules.symptoms), causes, disabled, left)
+        # What took the last pattern away is the file that disabled what the pattern needs.
+        for name in sorted(emptied):
+            disabled[f"rule/{name}"] = next(gone[lost] for lost in thinned[name] if lost in gone)
 
 
 def _reference(disabled: str) -> str:
     """Return how patterns refer to what ``disabled`` names (``symptom/ID`` or ``rule/ID``)."""
     kind, _, name = disabled.partition("/")
     return name if kind == "symptom" else f"cause/{name}"
+
+
+def _mentioned(source: RuleSource, gone: AbstractSet[str]) -> set[str]:
+    """Return what the patterns of a cause refer to of what is gone."""
+    patterns = source.data["patterns"]
+    return {n for p in patterns for key in _PATTERN_KEYS for n in p.get(key, ()) if n in gone}
 
 
 def _without(source: RuleSource, gone: AbstractSet[str]) -> RuleSource:

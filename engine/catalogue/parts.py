@@ -70,11 +70,16 @@ class RuleSource:
 
 @dataclass(slots=True)
 class Rules:
-    """Symptom and cause files by id; ``disabled`` maps ``symptom/ID`` and ``rule/ID`` to a file."""
+    """Symptom and cause files by id.
+
+    ``disabled`` maps ``symptom/ID`` and ``rule/ID`` to the file that switches it off, ``thinned``
+    a cause to what its patterns referred to and is switched off.
+    """
 
     symptoms: dict[str, RuleSource] = field(default_factory=dict)
     causes: dict[str, RuleSource] = field(default_factory=dict)
     disabled: dict[str, str] = field(default_factory=dict)
+    thinned: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """Return the form kept in the index."""

@@ -31,6 +31,13 @@ class Place:
         return f"{self.file}:{self.line}:{self.column}"
 
 
+def is_packaged(file: str) -> bool:
+    """Return whether a file as messages name it is one that was shipped, not one of an overlay."""
+    parts = file.split("/")
+    shipped = parts[0] in {"knowledge", "rules"}
+    return shipped and not {"knowledge", "rules"} & set(parts[1:])
+
+
 @dataclass(frozen=True, slots=True)
 class CauseInfo:
     """An entry of the taxonomy: the permanent id of a cause, its class, scope and meaning."""
@@ -74,6 +81,7 @@ class Signal:
     export: str = ""
     source: tuple[str, ...] = ()
     status: str = "single"
+    combine: str = "max"
 
 
 @dataclass(frozen=True)
@@ -114,7 +122,7 @@ class Limit:
     @property
     def origin(self) -> str:
         """Where the number comes from, by which name it is changed, and who changed it."""
-        where = f" in {self.file}" if self.file and not self.file.startswith("knowledge/") else ""
+        where = f" in {self.file}" if self.file and not is_packaged(self.file) else ""
         return f"{self.source[0]} (limit.{self.id}{where})"
 
 
@@ -228,7 +236,8 @@ class Catalogue:
 
     ``entries`` maps a concern (``xid``, ``dcgm_fields``, ``throttle_reasons`` …) to its entries by
     id, each a plain mapping as in the YAML. ``spellings`` maps a metric name to the signals it
-    may be, ``bits`` a mask table to bit names and values. ``problems`` tells what was left out.
+    may be, ``bits`` a mask table to bit names and values. ``problems`` tells what was left out,
+    ``thinned`` what the patterns of causes refer to and an overlay switches off.
     """
 
     hash: str
@@ -240,6 +249,7 @@ class Catalogue:
     causes: Mapping[str, CauseRule] = field(default_factory=dict)
     origins: Mapping[str, str] = field(default_factory=dict)
     problems: tuple[Problem, ...] = ()
+    thinned: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @cached_property
     def spellings(self) -> dict[str, tuple[tuple[Signal, Spelling], ...]]:
@@ -293,10 +303,36 @@ class Catalogue:
 
     @property
     def left_out(self) -> tuple[str, ...]:
-        """What was left out while loading, for people: at most three, and how many more."""
+        """What was left out while loading, and which rules are off, for people.
+
+        At most three of each, and how many more.
+        """
         said = [f"left out: {problem}" for problem in self.problems[:_SHOWN_PROBLEMS]]
         more = len(self.problems) - len(said)
-        return (*said, *((f"{more} more left out; run: gpuwhy kb lint",) if more else ()))
+        off = [f"{name.partition('/')[2]} ({file})" for name, file in self.disabled.items()]
+        others = len(off) - _SHOWN_PROBLEMS
+        rest = f" and {others} more; see: gpuwhy rules list" if others > 0 else ""
+        return (
+            *said,
+            *((f"{more} more left out; run: gpuwhy kb lint",) if more else ()),
+            *((f"rules switched off: {', '.join(off[:_SHOWN_PROBLEMS])}{rest}",) if off else ()),
+        )
+
+    @cached_property
+    def disabled(self) -> dict[str, str]:
+        """``symptom/ID`` or ``rule/ID`` (a cause) to the file that switches it off, sorted."""
+        prefix = "disabled/"
+        found = {k.removeprefix(prefix): f for k, f in self.origins.items() if k.startswith(prefix)}
+        return dict(sorted(found.items()))
+
+    @cached_property
+    def of_overlays(self) -> dict[str, str]:
+        """What an overlay adds or replaces (``symptom/ID``, ``rule/ID``, ``CONCERN/ID``): its file.
+
+        Sorted; rules that are only switched off are in ``disabled``.
+        """
+        known = set(self.origins) - {f"disabled/{name}" for name in self.disabled}
+        return {k: self.origins[k] for k in sorted(known) if not is_packaged(self.origins[k])}
 
     def xids(self, cause: str) -> frozenset[int]:
         """Return the XID numbers whose knowledge entry maps to a cause of the taxonomy."""

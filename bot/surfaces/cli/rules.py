@@ -76,11 +76,11 @@ def show_(rule: str, common: options.Common) -> int:
 @options.common
 def test(names: tuple[str, ...], common: options.Common) -> int:
     """Run the tests that sit in the rules; exit with 1 if one fails."""
-    from bot.commands import rules  # noqa: PLC0415
+    from bot.commands import ruletests  # noqa: PLC0415
     from bot.surfaces.cli.progress import Progress  # noqa: PLC0415
 
     with Progress("testing rules"):
-        answer = _remote(common, "test", *names) or rules.test(names, _catalogue(common))
+        answer = _remote(common, "test", *names) or ruletests.run(names, _catalogue(common))
     return show(answer, as_json=common.as_json, color=common.color, fail_on=Level.CRITICAL)
 
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from bot.answer import Level
-from bot.commands import rules
+from bot.commands import rules, ruletests
 from bot.render import json, plain
 from engine.catalogue import load_catalogue
 from engine.catalogue.lint_base import LintProblem
@@ -60,14 +60,14 @@ def test_every_rule_can_be_shown(catalogue):
 def test_an_unknown_rule_offers_the_nearest(catalogue):
     for ask in (
         lambda: rules.show("power_brak", catalogue),
-        lambda: rules.test(["power_brak"], catalogue),
+        lambda: ruletests.run(["power_brak"], catalogue),
     ):
         with pytest.raises(UsageError, match="did you mean 'power_brake'"):
             ask()
 
 
 def test_tests_of_one_rule_run(catalogue):
-    answer = rules.test(["power_brake"], catalogue)
+    answer = ruletests.run(["power_brake"], catalogue)
     assert answer.data["failed"] == 0
     assert answer.data["passed"] == len(catalogue.causes["power_brake"].tests) >= 3
     assert answer.level is Level.CLEAR
@@ -80,7 +80,7 @@ def test_a_failed_test_is_named(catalogue, monkeypatch):
         "power_brake", "braked", ok=False, message="expected fires, got quiet"
     )
     monkeypatch.setattr(ruletest, "run_rule_tests", lambda *_, **__: [result])
-    answer = rules.test([], catalogue)
+    answer = ruletests.run([], catalogue)
     assert answer.level is Level.CRITICAL
     assert "power_brake, braked: expected fires, got quiet" in plain.render(answer)
 
