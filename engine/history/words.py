@@ -1,0 +1,35 @@
+"""What is said when an incident changes or ends."""
+
+from __future__ import annotations
+
+from engine.history.tracked import Tracked
+from engine.model import Diagnosis
+from engine.units import duration
+
+
+def graded(before: Tracked, found: Diagnosis) -> list[str]:
+    """Return how severity and confidence differ from what was told."""
+    out = []
+    if found.severity is not before.severity:
+        out.append(f"severity {found.severity}, was {before.severity}")
+    if found.confidence is not before.confidence:
+        out.append(f"{found.confidence}, was {before.confidence}")
+    return out
+
+
+def closing_words(one: Tracked, now: float) -> str:
+    """Return that an incident is over, and how long it was open."""
+    opened = one.opened_at if one.opened_at is not None else now
+    last = duration(max(0.0, now - one.last_seen))
+    again = f", the last of {one.times} times" if one.times > 1 else ""
+    return f"not found for {last}; it opened {duration(max(0.0, now - opened))} ago{again}"
+
+
+def unread_words(one: Tracked, now: float, *, given_up: bool) -> str:
+    """Return that nobody can say whether an incident is over."""
+    since = one.unread_since if one.unread_since is not None else now
+    name = one.diagnosis.entity.name
+    said = f"{name} has not been readable for {duration(max(0.0, now - since))}"
+    if given_up:
+        return f"{said}: given up, not known to be healthy"
+    return f"{said}: it stays open, for unknown is not healthy"
