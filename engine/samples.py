@@ -105,12 +105,16 @@ class Frame:
         columns: signal id to `Column`; a signal that no entity has is absent.
         attrs: ``gpu.*`` facts by name, float64[n], NaN where not known.
         host: int64[n], entities with the same number share a host; -1 if the host is not known.
+            In other frames than that of GPUs and ports, what takes its place: the job of ranks,
+            the model of a service's engines, the file system that several hosts mount.
         dropped: (signal, entity index) to what was thrown away.
         origins: (signal, entity index) to where it was found.
         window_s: the window fetched (s).
         logged: entity index to the Xids that a kernel log has of it: (Unix s, code, where).
         gauge: the column ``xid`` as the metrics have it, before Xids of a log joined it.
         placed: signals that have times where the rest has none (s, 0 is the moment judged).
+        scope: what its entities are: gpu, node, port, rank, service or filesystem.
+        job: int64[n], entities with the same number belong to one job; -1 if none is known.
     """
 
     entities: Sequence[Entity]
@@ -125,6 +129,14 @@ class Frame:
     logged: dict[int, list[tuple[float, int, str]]] = field(default_factory=dict)
     gauge: Column | None = None
     placed: frozenset[str] = frozenset()
+    scope: str = "gpu"
+    job: Ints | None = None
+
+    def group(self, name: str) -> Ints:
+        """Return the numbers of a group: ``siblings`` (`host`) or ``job``."""
+        if name == "siblings":
+            return self.host
+        return np.full(len(self), -1, dtype=np.int64) if self.job is None else self.job
 
     def __len__(self) -> int:
         return len(self.entities)

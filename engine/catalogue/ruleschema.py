@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from engine.catalogue.schema import Link, Name, Scope, Severity, Strict, Text, Texts
+from engine.catalogue.schema import Link, Name, Severity, Strict, SymptomScope, Text, Texts
 
 DURATION_PATTERN = r"^[0-9]+(\.[0-9]+)?(s|m|h)$"
 REFERENCE_PATTERN = r"^(cause/)?[a-z][a-z0-9_]*$"
@@ -94,7 +94,7 @@ class SymptomFile(Strict):
     title: Text
     version: Version
     status: RuleStatus
-    scope: Scope
+    scope: SymptomScope
     when: Text
     for_: Duration | None = Field(default=None, alias="for")
     threshold: Text

@@ -26,6 +26,8 @@ Class = Literal["fault", "limit", "workload", "victim", "benign", "blind"]
 Status = Literal["confirmed", "single", "disputed"]
 SignalKind = Literal["gauge", "counter", "static", "mask", "code", "enum"]
 Scope = Literal["gpu", "node", "rack", "fabric", "filesystem", "job", "service", "fleet"]
+# What a symptom is judged for: the entities that signals have.
+SymptomScope = Literal["gpu", "node", "port", "filesystem", "pod", "rank", "service"]
 Link = Annotated[str, Field(pattern=LINK_PATTERN)]
 
 
@@ -99,12 +101,16 @@ class SpellingEntry(Strict):
 
 
 class SignalEntry(Closed):
-    """A quantity under the product's own name."""
+    """A quantity under the product's own name.
+
+    ``combine``: of several series of one entity the largest counts, or their sum.
+    """
 
     id: Name
     unit: Text
     kind: SignalKind
-    scope: Literal["gpu", "node", "fabric", "job", "service", "filesystem"]
+    scope: Literal["gpu", "node", "port", "filesystem", "pod", "rank", "service"]
+    combine: Literal["max", "sum"] = "max"
     range: Annotated[list[float], Field(min_length=2, max_length=2)] | None = None
     core: bool = False
     bits: Name | None = None

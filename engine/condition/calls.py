@@ -35,6 +35,9 @@ from engine.condition.tree import (
 )
 from engine.errors import CatalogueError
 
+# With whom an entity is compared: those of its host, those of its job.
+GROUPS = ("siblings", "job")
+
 USAGE = {
     "last": "last(signal)",
     **{
@@ -53,8 +56,16 @@ USAGE = {
     "changed_to": 'changed_to(signal, {79, 119}, "15m")',
     "is_code": "is_code(signal, {79, 119})",
     "past": 'past(a, "1h")',
-    **{f"siblings.{name}": f"siblings.{name}(a)" for name in ("median", "mad", "min", "max")},
-    **{f"siblings.{name}": f"siblings.{name}(a > b)" for name in ("count", "share")},
+    **{
+        f"{group}.{name}": f"{group}.{name}(a)"
+        for group in GROUPS
+        for name in ("median", "mad", "min", "max")
+    },
+    **{
+        f"{group}.{name}": f"{group}.{name}(a > b)"
+        for group in GROUPS
+        for name in ("count", "share")
+    },
 }
 
 # Which kinds of signals a function makes no sense on: averaging codes gives no code.
@@ -258,17 +269,17 @@ def _past(call: Call) -> Expression:
 
 def _peers(call: Call) -> Expression:
     call.need(1, 1)
-    function, arg = call.name.removeprefix("siblings."), call.args[0]
+    (group, _, function), arg = call.name.partition("."), call.args[0]
     made: Peers | PeerCount
     if function in {"count", "share"}:
-        made = PeerCount(function, call.reader.truth(arg))
+        made = PeerCount(function, call.reader.truth(arg), group)
     else:
-        made = Peers(function, call.reader.number(arg))
+        made = Peers(function, call.reader.number(arg), group)
     for inner in walk(made.operand):
         if isinstance(inner, Peers | PeerCount):
-            raise call.reader.source.error(inner.span, "siblings inside siblings")
+            raise call.reader.source.error(inner.span, "peers inside peers")
     if not any(isinstance(inner, Attr) or hasattr(inner, "signal") for inner in walk(made)):
-        raise call.error(arg, "all siblings share a constant", "name a signal")
+        raise call.error(arg, "all peers share a constant", "name a signal")
     return made
 
 
@@ -285,5 +296,9 @@ CALLS: dict[str, Callable[[Call], Expression]] = {
     "changed_to": _changed_to,
     "is_code": _is_code,
     "past": _past,
-    **{f"siblings.{name}": _peers for name in ("median", "mad", "min", "max", "count", "share")},
+    **{
+        f"{group}.{name}": _peers
+        for group in GROUPS
+        for name in ("median", "mad", "min", "max", "count", "share")
+    },
 }

@@ -40,6 +40,7 @@ class Condition:
         attrs: the ``gpu.*`` facts that it reads, without the prefix.
         limits: the thresholds that it compares with (``limit.*``), without the prefix.
         sibling_signals: the signals that it reads of the other GPUs of the host.
+        job_signals: the signals that it reads of the other GPUs of the job.
         uses_siblings: whether there are any ``siblings.*`` in it.
         max_window_s: how far back samples are needed (s), offsets of ``past`` included.
     """
@@ -51,8 +52,11 @@ class Condition:
         self.signals = frozenset(signals_of(tree))
         self.attrs = frozenset(attrs_of(tree))
         self.limits = frozenset(limits_of(tree))
-        self.sibling_signals = frozenset(s for node in peers for s in signals_of(node))
-        self.uses_siblings = bool(peers)
+        near = [node for node in peers if node.group == "siblings"]
+        self.sibling_signals = frozenset(s for node in near for s in signals_of(node))
+        far = [node for node in peers if node.group == "job"]
+        self.job_signals = frozenset(s for node in far for s in signals_of(node))
+        self.uses_siblings = bool(near)
         self.max_window_s = float(reach_s(tree))
         self._catalogue = catalogue
         self._signals = signals_of(tree)

@@ -194,10 +194,10 @@ def _first_known(options: list[FleetNumber]) -> FleetNumber:
 
 
 def _peers(node: Peers) -> FleetNumber:
-    inner, function = number(node.operand), node.function
+    inner, function, group = number(node.operand), node.function, node.group
 
     def run(fleet: Fleet) -> Floats:
-        groups = fleet.memo.groups
+        groups = fleet.memo.groups(group)
         if not len(groups.order):
             return _unknown(fleet)
         return groups.spread(windows.peers(function, inner(fleet), groups, MIN_PEERS), fleet.n)
@@ -206,11 +206,11 @@ def _peers(node: Peers) -> FleetNumber:
 
 
 def _peer_count(node: PeerCount) -> FleetNumber:
-    inner, function = truth(node.operand), node.function
+    inner, function, group = truth(node.operand), node.function, node.group
     least = MIN_PEERS if function == "share" else 1
 
     def run(fleet: Fleet) -> Floats:
-        groups = fleet.memo.groups
+        groups = fleet.memo.groups(group)
         if not len(groups.order):
             return _unknown(fleet)
         judged = inner(fleet)[groups.order]

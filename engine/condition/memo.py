@@ -25,7 +25,9 @@ class Memo:
 
     def __init__(self, frame: Frame) -> None:
         self.frame = frame
-        self.by_host: dict[tuple[str, int, float], float] = {}
+        self.by_group: dict[tuple[str, int, float], float] = {}
+        self._members: dict[str, dict[int, list[int]]] = {}
+        self._groups: dict[str, Groups] = {}
         self._ones: dict[tuple[int, float], One] = {}
         self._fleets: dict[float, Fleet] = {}
         self._series: dict[tuple[str, int], tuple[list[float], list[float]]] = {}
@@ -71,36 +73,41 @@ class Memo:
                 found.setdefault(signal, []).append(i)
         return found
 
-    @cached_property
-    def members(self) -> dict[int, list[int]]:
-        """Host number to its entities; entities whose host is not known are left out."""
-        found: dict[int, list[int]] = {}
-        for i, host in enumerate(self.frame.host.tolist()):
-            if host >= 0:
-                found.setdefault(host, []).append(i)
+    def members(self, group: str) -> dict[int, list[int]]:
+        """Number of a group to its entities; those whose group is not known are left out."""
+        found = self._members.get(group)
+        if found is None:
+            found = self._members[group] = {}
+            for i, number in enumerate(self.frame.group(group).tolist()):
+                if number >= 0:
+                    found.setdefault(number, []).append(i)
         return found
 
-    @cached_property
-    def groups(self) -> Groups:
+    def groups(self, group: str) -> Groups:
         """The same as arrays."""
-        order = np.argsort(self.frame.host, kind="stable")
-        order = order[self.frame.host[order] >= 0]
-        hosts = self.frame.host[order]
-        starts = np.flatnonzero(np.r_[True, hosts[1:] != hosts[:-1]]) if len(hosts) else hosts
-        sizes = np.diff(np.r_[starts, len(hosts)])
-        return Groups(order, starts, sizes)
+        found = self._groups.get(group)
+        if found is None:
+            numbers = self.frame.group(group)
+            order = np.argsort(numbers, kind="stable")
+            order = order[numbers[order] >= 0]
+            inside = numbers[order]
+            change = np.r_[True, inside[1:] != inside[:-1]] if len(inside) else inside
+            starts = np.flatnonzero(change)
+            sizes = np.diff(np.r_[starts, len(inside)])
+            found = self._groups[group] = Groups(order, starts, sizes)
+        return found
 
 
 @dataclass(frozen=True, slots=True)
 class Groups:
-    """Entities sorted by host: group k is ``order[starts[k]:starts[k] + sizes[k]]``."""
+    """Entities sorted by group: group k is ``order[starts[k]:starts[k] + sizes[k]]``."""
 
     order: Ints
     starts: Ints
     sizes: Ints
 
     def spread(self, per_group: Floats, n: int) -> Floats:
-        """Give each of n entities the number of its group, NaN where the host is not known."""
+        """Give each of n entities the number of its group, NaN where the group is not known."""
         out = np.full(n, np.nan)
         out[self.order] = np.repeat(per_group, self.sizes)
         return out

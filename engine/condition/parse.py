@@ -16,7 +16,7 @@ from dataclasses import replace
 from typing import cast
 
 from engine.catalogue.types import Catalogue, Place, Signal
-from engine.condition.calls import CALLS, USAGE, Call
+from engine.condition.calls import CALLS, GROUPS, USAGE, Call
 from engine.condition.source import MAX_WINDOW_S, Source
 from engine.condition.tree import (
     LOOKBACK,
@@ -274,8 +274,8 @@ class Parser:
         match node.func:
             case ast.Name(id=name):
                 start = where[0]
-            case ast.Attribute(value=ast.Name(id="siblings"), attr=attr):
-                name, start = f"siblings.{attr}", where[1] - len(attr)
+            case ast.Attribute(value=ast.Name(id=group), attr=attr) if group in GROUPS:
+                name, start = f"{group}.{attr}", where[1] - len(attr)
             case _:
                 raise self.source.error(where, "not part of the condition language")
         if name == "xids":

@@ -195,6 +195,8 @@ class _Compiler(Numbers):
 
         Computed for each host, then given to all its GPUs.
         """
+        if node.group != "siblings":
+            return None  # series of GPUs seldom carry the job on a server: all must be looked at
         inside = replace(self.host_scope, offset_s=scope.offset_s)
         if isinstance(node, PeerCount):
             return self._peer_count(node, scope, inside)

@@ -28,6 +28,7 @@ from engine.condition.tree import (
     Reading,
     Share,
     Truthy,
+    signals_of,
 )
 from engine.condition.units import digits, span_of, unit_of, written
 
@@ -47,6 +48,15 @@ _FUNCTIONS = {
     "increase": "increase of",
     "changes": "number of changes of",
     "stddev": "standard deviation of",
+}
+# With whom an entity is compared, by the scope of what is compared.
+_PEERS = {
+    "gpu": "the host's GPUs",
+    "node": "the nodes",
+    "port": "the host's ports",
+    "rank": "the job's ranks",
+    "service": "the model's engines",
+    "filesystem": "the hosts of the file system",
 }
 _ARITHMETIC = {"+": "plus", "-": "minus", "*": "times"}
 _UPPER = frozenset({"tdp", "sm", "hbm", "ecc", "fp8", "fp16", "fp32", "fp64", "bf16", "pcie"})
@@ -146,12 +156,18 @@ class Writer:
                 name = {"mad": "median deviation", "min": "lowest", "max": "highest"}.get(
                     function, function
                 )
-                return f"the {name} of {self.phrase(node.operand)} among the host's GPUs"
+                return f"the {name} of {self.phrase(node.operand)} among {self._peers(node)}"
             case PeerCount(function=function):
                 name = "number" if function == "count" else "share"
-                return f"the {name} of the host's GPUs where {self.sentence(node.operand)}"
+                return f"the {name} of {self._peers(node)} where {self.sentence(node.operand)}"
             case PastNumber():
                 return f"{self.phrase(node.operand, unit)} {span_of(node.offset_s)} earlier"
+
+    def _peers(self, node: Peers | PeerCount) -> str:
+        if node.group == "job":
+            return "the job's GPUs"
+        signals = signals_of(node.operand)
+        return _PEERS[self.catalogue.signals[signals[0]].scope if signals else "gpu"]
 
     def _reading(self, node: Reading) -> str:
         title = self.title(node.signal)

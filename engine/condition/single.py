@@ -46,7 +46,7 @@ from engine.condition.windows import NEEDS_TIMES, NEEDS_TWO
 OneNumber = Callable[[One], float]
 OneTruth = Callable[[One], int]
 
-# Fewer known peers than this say nothing about what is usual on a host.
+# Fewer known peers than this say nothing about what is usual.
 MIN_PEERS = 3
 
 COMPARE: dict[str, Callable[[float, float], bool]] = {
@@ -220,48 +220,50 @@ def _first_known(options: list[OneNumber]) -> OneNumber:
     return run
 
 
-def _members(one: One) -> list[One]:
-    """Return the entities of the same host, itself included; none if the host is not known."""
-    host = int(one.memo.frame.host[one.i])
-    return [one.memo.one(j, one.at) for j in one.memo.members.get(host, ())]
+def _members(one: One, group: str) -> list[One]:
+    """Return the entities of the same group, itself included; none if that is not known."""
+    number = int(one.memo.frame.group(group)[one.i])
+    return [one.memo.one(j, one.at) for j in one.memo.members(group).get(number, ())]
 
 
-def _for_host(node: Peers | PeerCount, compute: OneNumber) -> OneNumber:
-    """Keep a result for the whole host: it is the same for every entity on it."""
-    key = normal(node)
+def _for_group(node: Peers | PeerCount, compute: OneNumber) -> OneNumber:
+    """Keep a result for the whole group: it is the same for every entity in it."""
+    key, group = normal(node), node.group
 
     def run(one: One) -> float:
-        where = (key, int(one.memo.frame.host[one.i]), one.at)
-        value = one.memo.by_host.get(where)
+        where = (key, int(one.memo.frame.group(group)[one.i]), one.at)
+        value = one.memo.by_group.get(where)
         if value is None:
-            value = one.memo.by_host[where] = compute(one)
+            value = one.memo.by_group[where] = compute(one)
         return value
 
     return run
 
 
 def _peers(node: Peers) -> OneNumber:
-    inner, function = number(node.operand), node.function
+    inner, function, group = number(node.operand), node.function, node.group
 
     def run(one: One) -> float:
-        values = [value for member in _members(one) if not math.isnan(value := inner(member))]
+        values = [
+            value for member in _members(one, group) if not math.isnan(value := inner(member))
+        ]
         return series.peers(function, values) if len(values) >= MIN_PEERS else math.nan
 
-    return _for_host(node, run)
+    return _for_group(node, run)
 
 
 def _peer_count(node: PeerCount) -> OneNumber:
-    inner, function = truth(node.operand), node.function
+    inner, function, group = truth(node.operand), node.function, node.group
     least = MIN_PEERS if function == "share" else 1
 
     def run(one: One) -> float:
-        known = [value for member in _members(one) if (value := inner(member))]
+        known = [value for member in _members(one, group) if (value := inner(member))]
         if len(known) < least:
             return math.nan
         true = float(known.count(1))
         return true if function == "count" else true / len(known)
 
-    return _for_host(node, run)
+    return _for_group(node, run)
 
 
 def _compare(test: Callable[[float, float], bool], left: OneNumber, right: OneNumber) -> OneTruth:

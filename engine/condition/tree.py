@@ -111,18 +111,27 @@ class Coalesce(Node):
 
 @dataclass(frozen=True, slots=True)
 class Peers(Node):
-    """median, mad, min or max of a number over all GPUs of the host, itself included."""
+    """median, mad, min or max of a number over all peers, itself included.
+
+    ``group`` is ``siblings`` (those of the same host, or what takes its place in other frames than
+    that of GPUs, see `engine.samples.Frame.host`) or ``job`` (those of the same job).
+    """
 
     function: str
     operand: Numeric
+    group: str = "siblings"
 
 
 @dataclass(frozen=True, slots=True)
 class PeerCount(Node):
-    """For how many GPUs of the host (count), or which part of them (share), something is true."""
+    """For how many peers (count), or which part of them (share), something is true.
+
+    ``group`` is that of `Peers`.
+    """
 
     function: str
     operand: Truthy
+    group: str = "siblings"
 
 
 @dataclass(frozen=True, slots=True)
@@ -359,7 +368,7 @@ def normal(node: Expression) -> str:
         case PastNumber() | PastTruth():
             return f"past({normal(node.operand)},{node.offset_s})"
         case Peers() | PeerCount():
-            return f"siblings.{node.function}({normal(node.operand)})"
+            return f"{node.group}.{node.function}({normal(node.operand)})"
         case _:
             inner = ",".join(normal(child) for child in children(node))
             return f"{type(node).__name__.lower()}({inner})"

@@ -10,14 +10,15 @@ from collections.abc import Sequence
 
 from engine import __version__
 from engine.catalogue.types import Catalogue
-from engine.diagnosis.combine import combine
+from engine.diagnosis.compose import compose
 from engine.diagnosis.fetch import LOOKBACK_LOST_S, Fetched, Fetcher, matches
 from engine.diagnosis.history import LOOKBACK_HISTORY_S, date_xid, of_gauge
-from engine.diagnosis.judge import Judge, Judgement, missing_core
+from engine.diagnosis.judge import Judgement, Judges, missing_core
 from engine.diagnosis.logged import earlier, elsewhere, unknown_logs, unmatched
 from engine.diagnosis.logwatch import LogWatch
-from engine.diagnosis.lost import lost, placeholder
+from engine.diagnosis.lost import lost, no_such_entity, placeholder
 from engine.diagnosis.present import current, late, silent
+from engine.diagnosis.related import OWN, beside, gpus, own
 from engine.errors import UsageError
 from engine.model import EngineInfo, Entity, Kind, Sweep, Why
 from engine.samples import Matcher, Selection
@@ -29,7 +30,6 @@ from engine.topology import MAX_GPU_INDEX, Target, parse_target
 
 DEFAULT_WINDOW_S = 900.0
 _FIRST_USUAL_PORT = 1024
-_ANSWERED = (Kind.GPU, Kind.NODE, Kind.POD, Kind.JOB, Kind.FLEET)
 
 
 class Engine:
@@ -42,7 +42,8 @@ class Engine:
 
     def __init__(self, catalogue: Catalogue, *, inference: str = "auto") -> None:
         self.catalogue = catalogue
-        self.judge = Judge(catalogue, inference=inference)
+        self.judges = Judges(catalogue, inference)
+        self.judge = self.judges.of("gpu")
         self.fetcher = Fetcher(catalogue, self.judge.observer)
         self.info = EngineInfo(__version__, catalogue.hash, self.judge.inferrer.name)
         self.told_by_logs = self.judge.told_by("xid")
@@ -71,11 +72,6 @@ class Engine:
             SourceError: the source does not answer.
         """
         target = parse_target(text)
-        if target.kind not in _ANSWERED:
-            raise UsageError(
-                f"no rule looks at a {target.kind.value} in this version",
-                hint="ask about HOST:GPU, HOST, pod/NAMESPACE/NAME, job/ID or fleet",
-            )
         if target.mig:
             raise UsageError(
                 f"exporters do not name MIG instances by UUID: {target.mig}",
@@ -104,6 +100,8 @@ class Engine:
             watch.start([target.host] if target.host else None, got.at, got.window_s)
         await self.fetcher.ask(source, got, self.fetcher.wave_one(target, got.window_s))
         readings = self.fetcher.frame(got)
+        if target.kind in OWN:
+            return await self._read_own(target, source, got, watch, readings)
         chosen = self._choose(target, readings)
         watch.start(_hosts(target, readings, chosen), got.log_end, got.window_s)
         if not chosen:
@@ -123,6 +121,28 @@ class Engine:
             readings = self.fetcher.frame(got)
             chosen = self._choose(target, readings)
         return readings, chosen
+
+    async def _read_own(
+        self, target: Target, source: Source, got: Fetched, watch: LogWatch, readings: Readings
+    ) -> tuple[Readings, list[int]]:
+        """Fetch what is beneath a service, a file system or a rank: hosts and GPUs.
+
+        Raises:
+            UsageError: the source has nothing of that name.
+        """
+        frame = readings.others.get(OWN[target.kind])
+        mine = own(target, frame) if frame else []
+        if not frame or not mine:
+            raise no_such_entity(target, frame)
+        more = self.fetcher.beneath([frame.entities[i] for i in mine])
+        if more:
+            await self.fetcher.ask(source, got, more)
+            readings = self.fetcher.frame(got)
+        watch.start(_hosts(target, readings, gpus(target, readings)), got.log_end, got.window_s)
+        await watch.join(got)
+        if got.events:
+            readings = self.fetcher.frame(got)
+        return readings, current(readings, gpus(target, readings))
 
     async def each(self, source: Source, *, window_s: float = DEFAULT_WINDOW_S) -> list[Why]:
         """Judge every GPU of a source on its own: what pasted exporter text shows.
@@ -193,6 +213,7 @@ class Engine:
         if target.host is None and target.kind is not Kind.FLEET:
             places = [p for i in chosen for p in readings.places[i]]
             out += self.fetcher.siblings_of(places)
+        out += self.fetcher.workloads_of([frame.entities[i] for i in chosen], target)
         lacking = [i for i in chosen if missing_core(frame, i) or late(frame, i)]
         out += self.fetcher.exporters_of(readings, lacking)
         mute = [i for i in lacking if silent(frame, i)]
@@ -247,9 +268,21 @@ class Engine:
         window_s: float,
     ) -> Why:
         frame = readings.frame
-        alone = target.kind is Kind.GPU
-        entity = frame.entities[chosen[0]] if alone else _entity(target, readings, chosen)
-        answer = answers[0] if alone else combine(entity, answers)
+        single = target.kind is Kind.GPU
+        found = beside(target, readings, chosen)
+        scope = OWN.get(target.kind)
+        mine = self._judge_other(readings, scope, found.pop(scope, [])) if scope else list(answers)
+        side = [a for name, some in found.items() for a in self._judge_other(readings, name, some)]
+        side += answers if scope else []
+        if single:
+            entity = frame.entities[chosen[0]]
+        elif scope and len(mine) == 1:
+            entity = mine[0].entity
+        else:
+            entity = _entity(target, readings, chosen)
+        alone = single or (scope is not None and len(mine) == 1)
+        answer = compose(entity, mine, side, self.catalogue.causes, alone=alone)
+        others = [a.entity for a in mine] if scope and not alone else []
         return Why(
             target=entity,
             at=got.at if frame.timed or not len(got.batch.series) else None,
@@ -272,8 +305,21 @@ class Engine:
                     ]
                 )
             ),
-            members=() if alone else tuple(frame.entities[i] for i in chosen),
+            members=() if single else (*others, *(frame.entities[i] for i in chosen)),
         )
+
+    def _judge_other(
+        self, readings: Readings, scope: str, chosen: Sequence[int]
+    ) -> list[Judgement]:
+        """Judge entities that are no GPUs."""
+        if not chosen:
+            return []
+        judge, frame = self.judges.of(scope), readings.others[scope]
+        if not judge.causes:
+            return []
+        seen = judge.observe(frame, chosen)
+        states = judge.states(seen)
+        return [judge.judge(seen, i, states) for i in chosen]
 
 
 def _hosts(target: Target, readings: Readings, chosen: Sequence[int]) -> list[str | None]:
@@ -296,9 +342,9 @@ def _distinct(entity: Entity) -> str:
 
 def _entity(target: Target, readings: Readings, chosen: Sequence[int]) -> Entity:
     """Return the entity of a target that stands for several GPUs."""
-    first = readings.frame.entities[chosen[0]]
     match target.kind:
         case Kind.NODE:
+            first = readings.frame.entities[chosen[0]]
             return node_entity(first.host or target.host or "", target.cluster)
         case Kind.POD:
             name = f"pod/{target.namespace}/{target.pod}"
@@ -307,5 +353,12 @@ def _entity(target: Target, readings: Readings, chosen: Sequence[int]) -> Entity
             )
         case Kind.JOB:
             return Entity(Kind.JOB, f"job/{target.job}", target.cluster, job=target.job)
+        case Kind.SERVICE:
+            where = f"#{target.instance}" if target.instance else ""
+            name = f"svc/{target.service}{where}"
+            return Entity(Kind.SERVICE, name, target.cluster, service=target.service)
+        case Kind.FILESYSTEM:
+            name = f"fs/{(target.mount or '').lstrip('/')}"
+            return Entity(Kind.FILESYSTEM, name, target.cluster)
         case _:
             return Entity(Kind.FLEET, "fleet", target.cluster)

@@ -122,10 +122,11 @@ def unknowns(
     """Return what entity i lacks: an entry a signal, core readings first, then by blocks."""
     from engine.diagnosis.judge import fresh, missing_core  # noqa: PLC0415 - they need each other
 
-    blocked: dict[str, set[str]] = {name: set() for name in missing_core(seen.frame, i)}
+    lacking = missing_core(seen.frame, i, judge.core)
+    blocked: dict[str, set[str]] = {name: set() for name in lacking}
     core = tuple(blocked)
     # These tell most and are off in a stock exporter: named even when nothing hangs on them now.
-    for name in _TELLING:
+    for name in _TELLING if judge.scope == "gpu" else ():
         if name in judge.catalogue.signals and not fresh(seen.frame, name, i):
             blocked.setdefault(name, set())
     for cause, rule in judge.causes.items():

@@ -9,14 +9,16 @@ of a GPU that fell silent, a look at what the source holds. Wave 3 asks about wh
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from engine.catalogue.types import Catalogue
 from engine.diagnosis.judge import ACTIVITY, CORE
 from engine.diagnosis.logged import add_logged
 from engine.diagnosis.observe import Observer
-from engine.samples import Batch, Matcher, Selection
+from engine.model import Entity, Kind
+from engine.samples import Batch, Matcher, RawSeries, Selection
+from engine.signals.entities import MODEL_LABELS, MOUNT_LABELS, RUN_LABELS, SCOPES
 from engine.signals.labels import (
     HOST_LABELS,
     JOB_LABELS,
@@ -34,6 +36,8 @@ LOOKBACK_LOST_S = 86400.0
 # code tell better than the gauge of the last one (`engine.signals.events`).
 ALWAYS = (*ACTIVITY, *CORE, "xid", "xid_count")
 _FULL_UUID = 40
+# Of so many pods and jobs the own readings are asked for, of all others only those of their GPUs.
+_MOST_WORKLOADS = 16
 # How exporters of GPUs name the host: dcgm-exporter before and since 4.6.0-4.8.3, then the rest.
 _USUAL = 2
 # Series of switches and links always spell it so (dcgm-exporter internal/pkg/rendermetrics).
@@ -66,11 +70,23 @@ class Fetched:
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """The metric names to ask for: of the target, of its siblings, of its node."""
+    """The metric names to ask for: of the target, of its siblings, of its node.
+
+    ``job`` are those compared within a job, ``others`` those of what is no GPU, by scope;
+    ``host`` are those of a node and of what it has: ports, mounts, pods.
+    """
 
     gpu: tuple[str, ...]
     siblings: tuple[str, ...]
     node: tuple[str, ...]
+    job: tuple[str, ...]
+    others: Mapping[str, tuple[str, ...]]
+
+    @property
+    def host(self) -> tuple[str, ...]:
+        """Names of a node and of its ports and mounts."""
+        found = (*self.node, *self.others["port"], *self.others["filesystem"])
+        return tuple(dict.fromkeys(found))
 
 
 class Fetcher:
@@ -87,7 +103,10 @@ class Fetcher:
         batch = await source.select(selections, at=got.at)
         got.waves += 1
         got.batch.queries += batch.queries
-        got.batch.series += batch.series
+        if got.batch.series:
+            got.batch.series = _longest([*got.batch.series, *batch.series])
+        else:
+            got.batch.series = batch.series
         got.warnings += [w for w in batch.warnings if w not in got.warnings]
         got.batch.written = got.batch.written or batch.written
         if got.at is None:
@@ -116,22 +135,16 @@ class Fetcher:
                 for label in UUID_LABELS
             ]
         if target.pod:
-            pairs = (("exported_pod", "exported_namespace"), ("pod", "namespace"))
-            return [
-                Selection(
-                    self.names.gpu,
-                    (
-                        Matcher(pod, "=", target.pod),
-                        Matcher(namespace, "=", target.namespace or ""),
-                    ),
-                    window_s,
-                )
-                for pod, namespace in pairs
-            ]
+            return self._by_pod(target.namespace or "", target.pod, self.names.gpu, window_s)
+        if target.kind in {Kind.SERVICE, Kind.FILESYSTEM, Kind.RANK}:
+            return self._own(target, window_s)
         if target.job:
             return [
-                Selection(self.names.gpu, (Matcher(label, "=", target.job),), window_s)
-                for label in JOB_LABELS
+                *(
+                    Selection(self.names.gpu, (Matcher(label, "=", target.job),), window_s)
+                    for label in JOB_LABELS
+                ),
+                *self._ranks(target.job, window_s),
             ]
         if target.host is None:
             index = () if target.gpu is None else (Matcher("gpu", "=", str(target.gpu)),)
@@ -158,6 +171,94 @@ class Fetcher:
                 out.append(Selection(self.names.siblings, others, near))
             if self.names.node and matchers[0].label == _NODE_LABEL:
                 out.append(Selection(self.names.node, matchers, window_s))
+        out += self.hosts_own(host, window_s)
+        return out
+
+    def _own(self, target: Target, window_s: float) -> list[Selection]:
+        """Return the selections that find a service, a file system or a job's ranks."""
+        if target.kind is Kind.RANK:
+            return self._ranks(target.job or "", window_s)
+        if target.kind is Kind.SERVICE:
+            return self._labelled("service", MODEL_LABELS, target.service, window_s)
+        return self._labelled("filesystem", MOUNT_LABELS, target.mount, window_s)
+
+    def _labelled(
+        self, scope: str, labels: Iterable[str], value: str | None, window_s: float
+    ) -> list[Selection]:
+        """Return the selections of a scope's series that have a value under one of some labels."""
+        names = self.names.others[scope]
+        if not names or not value:
+            return []
+        return [Selection(names, (Matcher(label, "=", value),), window_s) for label in labels]
+
+    def _ranks(self, job: str, window_s: float) -> list[Selection]:
+        return self._labelled("rank", RUN_LABELS, job, window_s)
+
+    def beneath(self, entities: Sequence[Entity]) -> list[Selection]:
+        """Return the selections that bring what a service or file system runs on.
+
+        That is: its hosts, the GPUs of its pods or else of its hosts, and the series of the whole
+        instance, which do not name the model.
+        """
+        services = [e for e in entities if e.kind is Kind.SERVICE]
+        out = []
+        pods = {(e.namespace, e.pod) for e in services if e.pod}
+        for namespace, pod in sorted(pods, key=str):
+            out += self._by_pod(namespace or "", pod or "", self.names.gpu, self.window_s)
+            of_pod = (*self.names.others["pod"], *self.names.others["service"])
+            out += self._by_pod(namespace or "", pod or "", of_pod, self.window_s)
+        instances = sorted({e.instance for e in services if e.instance and not e.pod})
+        if instances:
+            pattern = "|".join(re.escape(name) for name in instances)
+            names = self.names.others["service"]
+            out.append(Selection(names, (Matcher("instance", "=~", pattern),), self.window_s))
+        for host in sorted({e.host for e in entities if e.host}):
+            out += self.hosts_own(host, self.window_s)
+            if services and not pods:
+                for matchers in host_matchers(host):
+                    out.append(Selection(self.names.gpu, matchers, self.window_s))
+        return out
+
+    @staticmethod
+    def _by_pod(
+        namespace: str, pod: str, names: tuple[str, ...], window_s: float
+    ) -> list[Selection]:
+        pairs = (("exported_pod", "exported_namespace"), ("pod", "namespace"))
+        return [
+            Selection(names, (Matcher(of, "=", pod), Matcher(space, "=", namespace)), window_s)
+            for of, space in pairs
+            if names
+        ]
+
+    def hosts_own(self, host: str, window_s: float) -> list[Selection]:
+        """Return the selections of what a host says of itself: node_exporter and its like.
+
+        Their host is in the scrape address, or in the label ``node`` that Kubernetes gives.
+        """
+        if not self.names.host:
+            return []
+        address = Matcher("instance", "=~", re.escape(host) + r"(:[0-9]+)?")
+        elsewhere = (Matcher("node", "=", host), Matcher("instance", "!~", address.value))
+        return [
+            Selection(self.names.host, (address,), window_s),
+            Selection(self.names.host, elsewhere, window_s),
+        ]
+
+    def workloads_of(self, entities: Sequence[Entity], target: Target) -> list[Selection]:
+        """Return the selections of the pods and the jobs that some GPUs work for."""
+        out = []
+        names = self.names.others["pod"]
+        pods = sorted({(e.namespace or "", e.pod) for e in entities if e.pod})
+        for namespace, pod in pods[:_MOST_WORKLOADS] if names else ():
+            out += self._by_pod(namespace, pod, names, self.window_s)
+        jobs = sorted({e.job for e in entities if e.job})
+        for job in jobs[:_MOST_WORKLOADS] if target.kind is not Kind.JOB else ():
+            out += self._ranks(job, self.window_s)
+            if self.names.job:
+                out += [
+                    Selection(self.names.job, (Matcher(label, "=", job),), self.window_s)
+                    for label in JOB_LABELS
+                ]
         return out
 
     def rarer(self, target: Target, window_s: float) -> list[Selection]:
@@ -187,7 +288,7 @@ class Fetcher:
             for matchers in host_matchers(host)
             for names, window in ((self.names.siblings, near), (self.names.node, self.window_s))
             if names
-        ]
+        ] + [one for host in hosts for one in self.hosts_own(host, self.window_s)]
 
     def exporters_of(self, readings: Readings, chosen: Iterable[int]) -> list[Selection]:
         """Return the selections that tell whether the exporters of some GPUs answer scrapes."""
@@ -224,6 +325,17 @@ class Fetcher:
         return tuple(
             s.name for name in (*ACTIVITY, *CORE) for s in self.catalogue.signals[name].spellings
         )
+
+
+def _longest(series: Iterable[RawSeries]) -> list[RawSeries]:
+    """Return every series once, as the wave brought it that looked back furthest."""
+    found: dict[tuple[str, frozenset[tuple[str, str]]], RawSeries] = {}
+    for one in series:
+        key = (one.name, frozenset(one.labels.items()))
+        before = found.get(key)
+        if before is None or one.ts.size > before.ts.size:
+            found[key] = one
+    return list(found.values())
 
 
 def host_matchers(host: str) -> list[tuple[Matcher, ...]]:
@@ -273,4 +385,17 @@ def _names(catalogue: Catalogue, observer: Observer) -> Names:
             )
         )
 
-    return Names(spelled("gpu"), spelled("gpu", siblings), spelled("node"))
+    every = catalogue.signals.values()
+    others = {
+        scope: tuple(
+            dict.fromkeys(
+                sp.name
+                for s in sorted(every, key=lambda s: s.id)
+                if s.scope == scope
+                for sp in s.spellings
+            )
+        )
+        for scope in SCOPES
+    }
+    job = spelled("gpu", set(observer.job_signals))
+    return Names(spelled("gpu"), spelled("gpu", siblings), spelled("node"), job, others)

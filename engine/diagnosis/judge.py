@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from engine.catalogue.types import AlternativeRule, Catalogue, CauseRule, NextStep, Pattern
 from engine.diagnosis import explain, logwords
+from engine.diagnosis.homes import home
 from engine.diagnosis.observe import Observation, Observer, Trits
 from engine.diagnosis.rank import Fired, Ranked, rank
 from engine.diagnosis.states import States
@@ -24,6 +25,7 @@ from engine.model import (
     Coverage,
     Diagnosis,
     Entity,
+    Kind,
     Unknown,
     Verdict,
 )
@@ -34,6 +36,7 @@ _ORDER = (Confidence.CERTAIN, Confidence.LIKELY, Confidence.POSSIBLE)
 # The activity of a GPU can be read from any of these; the other core readings have no stand-in.
 ACTIVITY = ("gpu_util", "gr_engine_active", "sm_active")
 CORE = ("sm_clock", "gpu_temp", "power_usage")
+GPU_CORE = (ACTIVITY, *((name,) for name in CORE))
 _CAUSE = "cause/"
 # Blind causes that mean that nothing is heard, and the symptoms of it.
 _SILENT = frozenset({"stale_data", "exporter_down"})
@@ -62,12 +65,23 @@ class Judgement:
 
 
 class Judge:
-    """Rules compiled for judging; one per catalogue, used from one event loop."""
+    """Rules compiled for judging the entities of one scope; used from one event loop.
 
-    def __init__(self, catalogue: Catalogue, *, inference: str = "auto") -> None:
+    Args:
+        catalogue: knowledge and rules.
+        inference: ``auto``, ``durable_rules`` or ``reference`` (see `engine.inference`).
+        scope: what is judged: GPUs with what their nodes say, or another scope of signals.
+    """
+
+    def __init__(
+        self, catalogue: Catalogue, *, inference: str = "auto", scope: str = "gpu"
+    ) -> None:
         self.catalogue = catalogue
-        self.observer = Observer(catalogue)
-        self.causes: dict[str, CauseRule] = dict(sorted(catalogue.causes.items()))
+        self.scope = scope
+        rules = home(catalogue, scope)
+        self.observer = Observer(rules)
+        self.causes: Mapping[str, CauseRule] = rules.causes
+        self.core = core_of(catalogue, scope)
         self.inferrer = make_inferrer(self.causes, prefer=inference)
         self._states = States(self.causes, self.observer.rules)
         self._asked = _symptoms_of(self.causes.values())
@@ -179,9 +193,14 @@ class Judge:
 
     @staticmethod
     def scope_entity(rule: CauseRule, entity: Entity) -> Entity:
-        """Return what a cause is said of: the node for node-wide causes, else the GPU itself."""
-        if rule.scope in {"node", "rack"} and entity.host:
-            return node_entity(entity.host, entity.cluster)
+        """Return what a cause is said of: what its scope says, as far as the entity tells."""
+        match rule.scope:
+            case "node" | "rack" if entity.host:
+                return node_entity(entity.host, entity.cluster)
+            case "job" if entity.job:
+                return Entity(Kind.JOB, f"job/{entity.job}", entity.cluster, job=entity.job)
+            case "fabric":
+                return Entity(Kind.FABRIC, "fabric", entity.cluster)
         return entity
 
     def _diagnosis(
@@ -234,8 +253,8 @@ class Judge:
             unseen=unseen,
         )
 
-    @staticmethod
     def _verdict(
+        self,
         seen: Observation,
         i: int,
         diagnoses: Sequence[Diagnosis],
@@ -244,28 +263,49 @@ class Judge:
     ) -> Verdict:
         if diagnoses:
             return Verdict.DEGRADED
-        if any(b.cause in _NEVER_HEALTHY for b in blind) or not core_readings(seen.frame, i):
+        if any(b.cause in _NEVER_HEALTHY for b in blind) or missing_core(seen.frame, i, self.core):
             return Verdict.UNKNOWN
         if any(n.cause == "idle" for n in notes):
             return Verdict.IDLE
         return Verdict.HEALTHY
 
 
+class Judges:
+    """The judges of all scopes, each made when it is first needed.
+
+    Args:
+        catalogue: knowledge and rules.
+        inference: as for `Judge`.
+    """
+
+    def __init__(self, catalogue: Catalogue, inference: str = "auto") -> None:
+        self._catalogue = catalogue
+        self._inference = inference
+        self._made: dict[str, Judge] = {}
+
+    def of(self, scope: str) -> Judge:
+        """Return the judge of a scope."""
+        if scope not in self._made:
+            self._made[scope] = Judge(self._catalogue, inference=self._inference, scope=scope)
+        return self._made[scope]
+
+
 def _nothing(frame: Frame, i: int) -> bool:
     return not any(frame.samples(s, i)[0].size for s in frame.columns)
 
 
-def core_readings(frame: Frame, i: int) -> bool:
-    """Return whether the core readings of a GPU are there and fresh: without them, no health."""
-    return not missing_core(frame, i)
+def core_of(catalogue: Catalogue, scope: str) -> tuple[tuple[str, ...], ...]:
+    """Return the core readings of a scope: of each group one must be there, or no health."""
+    if scope == "gpu":
+        return GPU_CORE
+    signals = [s for _, s in sorted(catalogue.signals.items()) if s.scope == scope]
+    core = tuple((s.id,) for s in signals if s.core)
+    return core or (tuple(s.id for s in signals),)
 
 
-def missing_core(frame: Frame, i: int) -> tuple[str, ...]:
+def missing_core(frame: Frame, i: int, core: Sequence[Sequence[str]] = GPU_CORE) -> tuple[str, ...]:
     """Return the core readings that are missing or older than five minutes."""
-    missing = [s for s in CORE if not fresh(frame, s, i)]
-    if not any(fresh(frame, s, i) for s in ACTIVITY):
-        missing.insert(0, ACTIVITY[0])
-    return tuple(missing)
+    return tuple(group[0] for group in core if group and not any(fresh(frame, s, i) for s in group))
 
 
 def fresh(frame: Frame, signal: str, i: int) -> bool:

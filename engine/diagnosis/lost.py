@@ -122,6 +122,22 @@ def _no_such(target: Target, places: list[Place]) -> UsageError:
     )
 
 
+def no_such_entity(target: Target, frame: Frame | None) -> UsageError:
+    """Return the error for a service, file system or rank that the source does not have."""
+    names = sorted({_typed(e) for e in frame.entities}) if frame else []
+    what = {Kind.SERVICE: "service", Kind.FILESYSTEM: "file system"}.get(target.kind, "rank")
+    return UsageError(
+        f"no {what} {target.text!r} in this source",
+        hint=_offer(target.text, names) if names else f"it has no series of a {what}",
+        code="no_such_target",
+    )
+
+
+def _typed(entity: Entity) -> str:
+    """Return how an entity is asked about."""
+    return f"svc/{entity.service}" if entity.kind is Kind.SERVICE else entity.name
+
+
 def _or_index(host: str) -> str:
     """Return how to name a GPU by index or UUID alone, if that may have been meant."""
     if index := re.fullmatch(r"(?i:gpu)[-_]?(\d{1,2})", host):

@@ -13,8 +13,9 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from engine.catalogue.types import Catalogue, Place, SymptomRule
-from engine.condition import Condition, Memo, compile_condition
+from engine.catalogue.types import SymptomRule
+from engine.condition import Condition, Memo
+from engine.diagnosis.homes import Home
 from engine.model import Truth
 from engine.samples import Frame
 
@@ -22,7 +23,6 @@ Trits = npt.NDArray[np.int8]
 Bools = npt.NDArray[np.bool_]
 
 _TRUTH = {1: Truth.TRUE, 0: Truth.UNKNOWN, -1: Truth.FALSE}
-_NOWHERE = Place("", 1, 1)
 
 
 @dataclass(slots=True)
@@ -44,14 +44,11 @@ class Observation:
 
 
 class Observer:
-    """All symptom conditions of a catalogue, compiled once."""
+    """The symptoms of one scope, conditions compiled once."""
 
-    def __init__(self, catalogue: Catalogue) -> None:
-        self.rules: Mapping[str, SymptomRule] = dict(sorted(catalogue.symptoms.items()))
-        self.conditions: dict[str, Condition] = {
-            name: compile_condition(rule.when, catalogue, rule.when_place or _NOWHERE)
-            for name, rule in self.rules.items()
-        }
+    def __init__(self, rules: Home) -> None:
+        self.rules: Mapping[str, SymptomRule] = rules.symptoms
+        self.conditions: Mapping[str, Condition] = rules.conditions
 
     @cached_property
     def signals(self) -> frozenset[str]:
@@ -62,6 +59,11 @@ class Observer:
     def sibling_signals(self) -> frozenset[str]:
         """The signals that are compared with the other GPUs of a node."""
         return frozenset().union(*(c.sibling_signals for c in self.conditions.values()))
+
+    @cached_property
+    def job_signals(self) -> frozenset[str]:
+        """The signals that are compared with the other GPUs of a job."""
+        return frozenset().union(*(c.job_signals for c in self.conditions.values()))
 
     @cached_property
     def sibling_window_s(self) -> float:

@@ -28,6 +28,9 @@ _CLASSES = {class_: place for place, class_ in enumerate(Class)}
 _SEVERITIES = {severity: place for place, severity in enumerate(Severity)}
 _CONFIDENCES = {confidence: place for place, confidence in enumerate(Confidence)}
 _NOTES = (Class.BENIGN, Class.BLIND)
+# Kinds that concern all that is on the same host, or in the same job.
+_HOLDS_HOST = frozenset({Kind.NODE, Kind.FILESYSTEM, Kind.SERVICE})
+_HOLDS_JOB = frozenset({Kind.JOB, Kind.RANK})
 # 2^12 sets are tried in a few milliseconds at worst; real questions have three or four causes.
 _EXACT_UP_TO = 12
 
@@ -42,6 +45,7 @@ class Fired:
         explains: the true symptoms that it accounts for, those of its own patterns included. Where
             causes of several entities are ranked together, the names must tell the entities apart.
         effects: ids of causes that are consequences of this one.
+        seats: what else it was seen at: a cause of a job is seen at one of its GPUs.
     """
 
     cause: str
@@ -51,6 +55,7 @@ class Fired:
     confidence: Confidence
     explains: frozenset[str] = frozenset()
     effects: tuple[str, ...] = ()
+    seats: tuple[Entity, ...] = ()
 
     @property
     def key(self) -> Key:
@@ -152,20 +157,30 @@ def _edges(causes: Mapping[Key, Fired]) -> dict[Key, list[Key]]:
             effect.key
             for id_ in dict.fromkeys(cause.effects)
             for effect in by_id.get(id_, ())
-            if effect.key != cause.key
-            and _same_place(cause.entity, effect.entity)
-            and not _stands_alone(effect, cause)
+            if effect.key != cause.key and _near(cause, effect) and not _stands_alone(effect, cause)
         ]
         for cause in causes.values()
     }
 
 
+def _near(cause: Fired, effect: Fired) -> bool:
+    """Whether one may bring about the other, by where they are and where they were seen."""
+    here, there = (cause.entity, *cause.seats), (effect.entity, *effect.seats)
+    return any(_same_place(one, other) for one in here for other in there)
+
+
 def _same_place(one: Entity, other: Entity) -> bool:
-    """Whether two entities are the same, or one is the node of the other."""
+    """Whether two entities are the same, or one holds the other: a node, a job, a pod, its GPUs."""
     if one.key == other.key:
         return True
-    hosts = {(one.cluster, one.host), (other.cluster, other.host)}
-    return len(hosts) == 1 and one.host is not None and Kind.NODE in {one.kind, other.kind}
+    if (one.cluster or other.cluster) and one.cluster != other.cluster:
+        return False
+    kinds = {one.kind, other.kind}
+    if one.host is not None and one.host == other.host and kinds & _HOLDS_HOST:
+        return True
+    if one.pod is not None and (one.namespace, one.pod) == (other.namespace, other.pod):
+        return True
+    return one.job is not None and one.job == other.job and bool(kinds & _HOLDS_JOB)
 
 
 def _stands_alone(effect: Fired, cause: Fired) -> bool:

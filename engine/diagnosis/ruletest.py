@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from engine.catalogue.types import Catalogue, CauseRule, RuleTest, SymptomRule
-from engine.diagnosis.judge import Judge
+from engine.diagnosis.judge import Judge, Judges
 from engine.errors import UsageError
 from engine.model import Entity, Kind, Truth
 from engine.samples import Column, Dropped, Floats, Frame
@@ -47,11 +47,12 @@ def run_rule_tests(catalogue: Catalogue, ids: Iterable[str] | None = None) -> li
     for name in wanted:
         if name not in rules:
             raise UsageError(f"no rule {name!r}", hint="gpuwhy rules list names them all")
-    judge = Judge(catalogue)
+    judges = Judges(catalogue)
     out = []
     for name in wanted:
         rule = rules[name]
         for test in rule.tests:
+            judge = judges.of(scope_of(catalogue, rule, test))
             if isinstance(rule, SymptomRule):
                 message = _check_symptom(judge, rule, test)
             else:
@@ -60,14 +61,42 @@ def run_rule_tests(catalogue: Catalogue, ids: Iterable[str] | None = None) -> li
     return out
 
 
+def scope_of(catalogue: Catalogue, rule: SymptomRule | CauseRule, test: RuleTest) -> str:
+    """Return what a test is about: the scope of its readings, GPUs where that is a node's.
+
+    A test without readings is about what its rule is for.
+
+    Raises:
+        UsageError: the readings are of several scopes.
+    """
+    known = catalogue.signals
+    scopes = {known[name].scope for name in test.given if name in known} - {"node"}
+    if len(scopes) > 1:
+        raise UsageError(
+            f"rule test {test.name!r} gives readings of {' and '.join(sorted(scopes))}",
+            hint="a rule looks at one kind of entity: give readings of that",
+        )
+    if scopes:
+        return scopes.pop()
+    if isinstance(rule, SymptomRule):
+        return "gpu" if rule.scope == "node" else rule.scope
+    own = [
+        catalogue.symptoms[s].scope
+        for p in rule.patterns
+        for s in p.all + p.any
+        if s in catalogue.symptoms
+    ]
+    return own[0] if own and own[0] != "node" else "gpu"
+
+
 def _check_symptom(judge: Judge, rule: SymptomRule, test: RuleTest) -> str:
-    seen = judge.observe(frame_of(judge.catalogue, test))
+    seen = judge.observe(frame_of(judge.catalogue, test, judge.scope))
     got = _TRUTHS[int(seen.truth[rule.id][0])].value
     return "" if got == test.expect else f"expected {test.expect}, got {got}"
 
 
 def _check_cause(judge: Judge, rule: CauseRule, test: RuleTest) -> str:
-    seen = judge.observe(frame_of(judge.catalogue, test))
+    seen = judge.observe(frame_of(judge.catalogue, test, judge.scope))
     states = judge.states(seen)
     answer = judge.judge(seen, 0, states)
     found = {d.cause: d for d in answer.diagnoses + answer.notes}
@@ -86,25 +115,17 @@ def _effects(effects: Iterable[Any]) -> list[str]:
     return [name for e in effects for name in (e.cause, *_effects(e.effects))]
 
 
-def frame_of(catalogue: Catalogue, test: RuleTest) -> Frame:
-    """Build the frame of a test: entity 0 is the GPU asked about, siblings follow."""
+def frame_of(catalogue: Catalogue, test: RuleTest, scope: str = "gpu") -> Frame:
+    """Build the frame of a test: entity 0 is the one asked about, siblings follow.
+
+    GPUs are all in one job, so that siblings are also peers.
+    """
     siblings = test.siblings or {}
     count = int(siblings.get("count", 0))
     model = test.model or _DEFAULT_MODEL
     givens: list[Mapping[str, Any]] = [test.given] + [siblings.get("given", {})] * count
-    entities = [
-        Entity(
-            Kind.GPU,
-            f"node-1:{k}",
-            host="node-1",
-            gpu=k,
-            uuid=f"GPU-{k:08x}-0000-4000-8000-000000000000",
-            pci=f"0000:{k + 16:02x}:00",
-            model=model,
-        )
-        for k in range(count + 1)
-    ]
-    known = catalogue.model_for(model)
+    entities = [_entity(scope, k, model) for k in range(count + 1)]
+    known = catalogue.model_for(model) if scope == "gpu" else None
     attrs = {name: np.full(len(entities), v) for name, v in (known.attrs if known else {}).items()}
     frame = Frame(
         entities=entities,
@@ -114,12 +135,46 @@ def frame_of(catalogue: Catalogue, test: RuleTest) -> Frame:
         attrs=attrs,
         host=np.zeros(len(entities), dtype=np.int64),
         window_s=WINDOW_S,
+        scope=scope,
+        job=np.zeros(len(entities), dtype=np.int64),
     )
     for signal in sorted({name for given in givens for name in given}):
         if signal not in catalogue.signals:
             raise UsageError(f"rule test {test.name!r} gives an unknown signal {signal!r}")
         _add(frame, signal, [given.get(signal) for given in givens])
     return frame
+
+
+def _entity(scope: str, k: int, model: str) -> Entity:
+    match scope:
+        case "port":
+            name = f"mlx5_{k}/1"
+            return Entity(Kind.NODE, f"node-1 {name}", host="node-1", instance=name)
+        case "filesystem":
+            return Entity(Kind.FILESYSTEM, "fs/mnt/data", host=f"node-{k + 1}")
+        case "pod":
+            pod = f"worker-{k}"
+            return Entity(Kind.POD, f"pod/ml/{pod}", host="node-1", namespace="ml", pod=pod)
+        case "rank":
+            return Entity(Kind.RANK, f"job/7/rank/{k}", host="node-1", job="7", rank=k)
+        case "service":
+            name = f"10.0.0.{k + 1}:8000"
+            return Entity(
+                Kind.SERVICE,
+                f"svc/llama#{name}",
+                host=f"10.0.0.{k + 1}",
+                service="llama",
+                instance=name,
+            )
+    return Entity(
+        Kind.GPU,
+        f"node-1:{k}",
+        host="node-1",
+        gpu=k,
+        uuid=f"GPU-{k:08x}-0000-4000-8000-000000000000",
+        pci=f"0000:{k + 16:02x}:00",
+        model=model,
+    )
 
 
 def _add(frame: Frame, signal: str, values: list[Any]) -> None:

@@ -11,7 +11,7 @@ import re
 
 import numpy as np
 
-from engine.catalogue.types import Catalogue
+from engine.catalogue.types import Catalogue, Signal
 from engine.samples import Floats, RawSeries
 from engine.signals import clean
 
@@ -31,14 +31,15 @@ def up_signal(job: str, instance: str, *, gpu_exporter: bool) -> str | None:
     return None
 
 
-def node_signal(
+def node_signals(
     series: RawSeries, catalogue: Catalogue, *, gpu_exporter: bool
-) -> tuple[str, Floats, clean.Bools] | None:
-    """Return (signal, scaled values, which are readings) of a node series, or None."""
+) -> list[tuple[Signal, Floats, clean.Bools]]:
+    """Return (signal, scaled values, which are readings) for all that a node series is."""
     pairs = [
         (signal, spelling)
         for signal, spelling in catalogue.spellings.get(series.name, ())
-        if all(series.labels.get(k) == v for k, v in spelling.match.items())
+        if signal.scope == "node"
+        and all(series.labels.get(k) == v for k, v in spelling.match.items())
     ]
     if series.name == "up":
         name = up_signal(
@@ -47,9 +48,9 @@ def node_signal(
             gpu_exporter=gpu_exporter,
         )
         pairs = [pair for pair in pairs if pair[0].id == name]
-    if not pairs:
-        return None
-    signal, spelling = pairs[0]
-    values = series.values * spelling.scale
-    bad = clean.no_reading(values, signal.low, signal.high, counter=signal.kind == "counter")
-    return signal.id, values, np.logical_not(bad)
+    found: dict[str, tuple[Signal, Floats, clean.Bools]] = {}
+    for signal, spelling in pairs:
+        values = series.values * spelling.scale
+        bad = clean.no_reading(values, signal.low, signal.high, counter=signal.kind == "counter")
+        found.setdefault(signal.id, (signal, values, np.logical_not(bad)))
+    return list(found.values())

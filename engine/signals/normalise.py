@@ -7,7 +7,7 @@ sample at the same moment the largest counts, as ``max by (UUID)`` would have it
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -34,7 +34,8 @@ from engine.signals.labels import (
     locate,
 )
 from engine.signals.mig import drop_unmeasured
-from engine.signals.node import node_signal
+from engine.signals.node import node_signals
+from engine.signals.others import node_frame, other_frames, summed
 
 # A ratio above this cannot be a ratio: the exporter writes percent (facts of DCGM: PROF fields
 # are 0 to 1). Below it nothing can be told, so the decision is made per exporter, not per series.
@@ -49,7 +50,8 @@ class Readings:
     """A frame of GPUs and what else the series said.
 
     ``instances`` are the scrape addresses per GPU, ``places`` what labels said, ``node_only``
-    node readings of hosts without any GPU series (host to signal to (ts, values)).
+    node readings of all hosts (host to signal to (ts, values)), ``others`` the frames of what is
+    no GPU, by scope (`engine.signals.others`).
     """
 
     frame: Frame
@@ -57,6 +59,7 @@ class Readings:
     instances: list[frozenset[str]]
     places: list[list[Place]]
     nodes: dict[str, dict[str, tuple[Floats, Floats]]] = field(default_factory=dict)
+    others: dict[str, Frame] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +96,9 @@ def build_frame(
         timed=timed,
         columns={},
         attrs=_attributes(entities, catalogue),
-        host=_hosts(entities),
+        host=_numbers((e.cluster or "", e.host) for e in entities),
         window_s=window_s,
+        job=_numbers((e.cluster or "", e.job) for e in entities),
     )
     percent = _percent_exporters(pieces, catalogue)
     for signal_id, group in pieces.items():
@@ -111,7 +115,10 @@ def build_frame(
     warnings = [
         f"{name} exports profiling ratios as percent: read as value / 100" for name in percent
     ]
-    return Readings(frame, warnings, instances, groups, nodes)
+    others = other_frames(node_series, catalogue, at=moment, timed=timed, window_s=window_s)
+    if (of_nodes := node_frame(nodes, at=moment, timed=timed, window_s=window_s)) is not None:
+        others["node"] = of_nodes
+    return Readings(frame, warnings, instances, groups, nodes, others)
 
 
 def _sort_out(
@@ -161,14 +168,13 @@ def _place_key(group: list[Place]) -> tuple[str, str, int, str]:
     return (group[0].cluster or "", host, gpu, group[0].key[1])
 
 
-def _hosts(entities: list[Entity]) -> Ints:
+def _numbers(names: Iterable[tuple[str, str | None]]) -> Ints:
+    """Number the distinct (cluster, name) pairs; -1 where there is no name."""
     numbers: dict[tuple[str, str], int] = {}
-    out = np.full(len(entities), -1, dtype=np.int64)
-    for i, entity in enumerate(entities):
-        if entity.host:
-            key = (entity.cluster or "", entity.host)
-            out[i] = numbers.setdefault(key, len(numbers))
-    return out
+    found = [
+        numbers.setdefault((cluster, name), len(numbers)) if name else -1 for cluster, name in names
+    ]
+    return np.array(found, dtype=np.int64)
 
 
 def _attributes(entities: list[Entity], catalogue: Catalogue) -> dict[str, Floats]:
@@ -299,23 +305,21 @@ def _node_readings(
         if entity.host
     }
     nodes: dict[str, dict[str, tuple[Floats, Floats]]] = {}
+    found: dict[tuple[str, str], list[tuple[Floats, Floats]]] = {}
     for one in series:
         place = locate(one.labels)
         host = host_of.get(one.labels.get("instance", ""), place.host)
         host = host or host_of_instance(one.labels.get("instance"))
-        found = node_signal(one, catalogue, gpu_exporter=one.labels.get("instance", "") in host_of)
-        if host is None or found is None:
-            continue
-        signal, values, keep = found
+        read = node_signals(one, catalogue, gpu_exporter=one.labels.get("instance", "") in host_of)
         times = one.ts if one.timed and frame.timed else np.full(one.values.size, frame.at)
-        inside = keep & (times >= frame.at - frame.window_s) & (times <= frame.at)
-        if inside.any():
-            of_host = nodes.setdefault(host, {})
-            before = of_host.get(signal, (np.empty(0), np.empty(0)))
-            of_host[signal] = (
-                np.concatenate([before[0], times[inside]]),
-                np.concatenate([before[1], values[inside]]),
-            )
+        for of, values, keep in read if host else ():
+            inside = keep & (times >= frame.at - frame.window_s) & (times <= frame.at)
+            if inside.any():
+                found.setdefault((host or "", of.id), []).append((times[inside], values[inside]))
+    for (host, name), some in found.items():
+        both = (np.concatenate([t for t, _ in some]), np.concatenate([v for _, v in some]))
+        added = catalogue.signals[name].combine == "sum" and len(some) > 1
+        nodes.setdefault(host, {})[name] = summed(*both) if added else both
     for signal in sorted({s for per_node in nodes.values() for s in per_node}):
         owners = [i for i, e in enumerate(entities) if signal in nodes.get(e.host or "", {})]
         if not owners:

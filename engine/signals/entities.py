@@ -1,0 +1,174 @@
+"""From the labels of a series to what it is about, for everything but GPUs and their nodes.
+
+Scopes: ``port`` (a network port of a node), ``filesystem`` (a mount of a node), ``pod``, ``rank``
+(a process of a training job) and ``service`` (an engine of a served model). Spellings of labels
+are those of node_exporter, cAdvisor, kube-state-metrics, vLLM, SGLang, TGI, Triton and the Lustre
+exporters; a series that lacks the labels of its scope is about nothing, and is left out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from engine.model import Entity, Kind
+from engine.signals.labels import (
+    CLUSTER_LABELS,
+    HOST_LABELS,
+    JOB_LABELS,
+    NAMESPACE_LABELS,
+    POD_LABELS,
+    first,
+    host_of_instance,
+)
+
+SCOPES = ("port", "filesystem", "pod", "rank", "service")
+MODEL_LABELS = ("model_name", "served_model_name", "model", "model_id")
+ENGINE_LABELS = ("engine", "engine_index", "dp_rank")
+MOUNT_LABELS = ("mountpoint", "mount_point", "mount")
+RANK_LABELS = ("rank", "global_rank", "trainer_rank")
+RUN_LABELS = (*JOB_LABELS, "run_id", "run", "training_job", "job_name")
+# Lustre names a target after its file system: scratch-OST0003 (Lustre manual, lfs df).
+_LUSTRE_TARGET = re.compile(r"([A-Za-z0-9_]{1,8})-(?:OST|MDT)[0-9a-fA-F]{4}")
+_LUSTRE_DEVICE = re.compile(r"[^/]{0,253}@[a-z0-9]{1,8}:/(?P<fs>[A-Za-z0-9_]{1,8})")
+# Ends of tunnels, bridges and containers, and the loopback: no ports of the machine.
+_VIRTUAL = re.compile(
+    r"(?:lo|veth|cali|cni|docker|br-|virbr|flannel|cilium|lxc|tunl|tap|vxlan|kube|dummy|nodelocaldns)"
+)
+_MAX_NAME = 253
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a series is about.
+
+    Attributes:
+        key: identity within its scope.
+        entity: the entity.
+        group: what its siblings share: the host, the file system, the job, the model.
+        partial: a series of a whole instance, which belongs to all engines there.
+    """
+
+    key: tuple[str, ...]
+    entity: Entity
+    group: tuple[str, ...]
+    partial: bool = False
+
+
+def identify(
+    scope: str, labels: Mapping[str, str], aliases: Mapping[tuple[str, str], str]
+) -> Found | None:
+    """Return what the series of a scope is about, None if its labels do not say.
+
+    Args:
+        scope: one of `SCOPES`.
+        labels: of the series.
+        aliases: (host, device) to where it is mounted (see `mounts`).
+    """
+    cluster = first(labels, CLUSTER_LABELS)
+    host = first(labels, HOST_LABELS) or host_of_instance(labels.get("instance"))
+    if host and len(host) > _MAX_NAME:
+        host = None
+    match scope:
+        case "port":
+            return _port(labels, cluster, host)
+        case "filesystem":
+            return _filesystem(labels, cluster, host, aliases)
+        case "pod":
+            return _pod(labels, cluster)
+        case "rank":
+            return _rank(labels, cluster, host)
+        case _:
+            return _service(labels, cluster, host)
+
+
+def mounts(labels: Mapping[str, str]) -> tuple[tuple[str, str], str] | None:
+    """Return (host, device) and the mount point, if a series states both."""
+    mount, device = first(labels, MOUNT_LABELS), labels.get("device")
+    host = first(labels, HOST_LABELS) or host_of_instance(labels.get("instance"))
+    if not (mount and device):
+        return None
+    lustre = _LUSTRE_DEVICE.fullmatch(device)
+    return ((host or "", lustre["fs"] if lustre else device), mount)
+
+
+def _port(labels: Mapping[str, str], cluster: str | None, host: str | None) -> Found | None:
+    device = labels.get("device") or labels.get("interface")
+    if not device or not host or _VIRTUAL.match(device):
+        return None
+    port = labels.get("port")
+    name = f"{device}/{port}" if port else device
+    entity = Entity(Kind.NODE, f"{host} {name}", cluster, host, instance=name)
+    kind = "ib" if port else "eth"
+    return Found((cluster or "", host, name), entity, (cluster or "", host, kind))
+
+
+def _filesystem(
+    labels: Mapping[str, str],
+    cluster: str | None,
+    host: str | None,
+    aliases: Mapping[tuple[str, str], str],
+) -> Found | None:
+    mount = first(labels, MOUNT_LABELS)
+    if mount is None:
+        target = _LUSTRE_TARGET.match(labels.get("target", ""))
+        device = (
+            labels.get("export")
+            or labels.get("fs_name")
+            or labels.get("fsname")
+            or (target[1] if target else None)
+            or labels.get("device")
+        )
+        if not device:
+            return None
+        mount = aliases.get((host or "", device), device)
+    entity = Entity(Kind.FILESYSTEM, f"fs/{mount.lstrip('/')}", cluster, host)
+    return Found((cluster or "", host or "", mount), entity, (cluster or "", mount))
+
+
+def _pod(labels: Mapping[str, str], cluster: str | None) -> Found | None:
+    pod, namespace = first(labels, POD_LABELS), first(labels, NAMESPACE_LABELS)
+    if not pod:
+        return None
+    host = labels.get("node") or None  # the instance is that of the exporter, not of the pod
+    entity = Entity(
+        Kind.POD, f"pod/{namespace or ''}/{pod}", cluster, host, namespace=namespace, pod=pod
+    )
+    return Found((cluster or "", namespace or "", pod), entity, (cluster or "", namespace or ""))
+
+
+def _rank(labels: Mapping[str, str], cluster: str | None, host: str | None) -> Found | None:
+    job, rank = first(labels, RUN_LABELS), first(labels, RANK_LABELS)
+    number = int(rank) if rank and rank.isascii() and rank.isdigit() and len(rank) < 7 else None
+    if job is None and number is None:
+        return None
+    run = job or labels.get("job") or ""
+    name = f"job/{run}" + ("" if number is None else f"/rank/{number}")
+    kind = Kind.JOB if number is None else Kind.RANK
+    entity = Entity(kind, name, cluster, host, job=run or None, rank=number)
+    return Found((cluster or "", run, str(number)), entity, (cluster or "", run))
+
+
+def _service(labels: Mapping[str, str], cluster: str | None, host: str | None) -> Found | None:
+    model, engine = first(labels, MODEL_LABELS), first(labels, ENGINE_LABELS)
+    pod, namespace = first(labels, POD_LABELS), first(labels, NAMESPACE_LABELS)
+    instance = pod or labels.get("instance") or ""
+    where = f"#{instance}" if instance else ""
+    part = f" engine {engine}" if engine else ""
+    entity = Entity(
+        Kind.SERVICE,
+        f"svc/{model or ''}{where}{part}",
+        cluster,
+        host,
+        namespace=namespace,
+        pod=pod,
+        service=model,
+        instance=instance or None,
+    )
+    return Found(
+        (cluster or "", model or "", instance, engine or ""),
+        entity,
+        (cluster or "", model or ""),
+        partial=model is None or engine is None,
+    )
