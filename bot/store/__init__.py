@@ -1,4 +1,4 @@
-"""The store: questions, deliveries, jobs and the audit log, kept in SQLite or PostgreSQL.
+"""The store: questions, deliveries, jobs, incidents and the audit log, in SQLite or PostgreSQL.
 
 Nothing else in the product imports SQLAlchemy. A `Store` is opened once a process and shared.
 """
@@ -14,6 +14,7 @@ from bot.store.records import (
     Delivery,
     DeliveryKind,
     DeliveryState,
+    IncidentState,
     Job,
     JobState,
     JournalEntry,
@@ -21,6 +22,8 @@ from bot.store.records import (
     NewDelivery,
     Question,
     QuestionState,
+    StoredIncident,
+    StoredWatch,
 )
 from bot.store.store import Store
 
@@ -32,6 +35,7 @@ __all__ = [
     "Delivery",
     "DeliveryKind",
     "DeliveryState",
+    "IncidentState",
     "Job",
     "JobState",
     "JournalEntry",
@@ -41,4 +45,6 @@ __all__ = [
     "QuestionState",
     "Store",
     "StoreError",
+    "StoredIncident",
+    "StoredWatch",
 ]

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from alembic.config import Config
 
 # The newest migration. Revisions are numbers of four digits, so that later ones sort later.
-REVISION = "0002"
+REVISION = "0003"
 
 # Any number will do, if all replicas use the same: the first eight letters of "gpuwhy-m".
 _ADVISORY_LOCK = int.from_bytes(b"gpuwhy-m")

@@ -61,6 +61,15 @@ class Decision(StrEnum):
     DENY = "deny"
 
 
+class IncidentState(StrEnum):
+    """How far an incident has come; PAST is over: the same thing later is another one."""
+
+    PENDING = "pending"
+    OPEN = "open"
+    CLOSED = "closed"
+    PAST = "past"
+
+
 class Added(NamedTuple):
     """The id of a question, and whether it was stored by this call or had been before."""
 
@@ -253,6 +262,48 @@ class AuditEntry:
     decision: Decision
     reason: str
     request_id: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class StoredIncident:
+    """An incident that a watch knows, or knew.
+
+    Attributes:
+        id: the same as long as it is the same incident.
+        state: how far it has come.
+        cause: id of the root cause.
+        entity: what it is on.
+        opened_at: when it opened first.
+        closed_at: when it closed last.
+        document: all of it, as `engine.history.codec` writes it.
+    """
+
+    id: str
+    state: IncidentState
+    cause: str
+    entity: str
+    opened_at: float | None
+    closed_at: float | None
+    document: JsonObject = field(repr=False)
+
+    def row(self) -> dict[str, object]:
+        """Return the columns."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
+@dataclass(frozen=True, slots=True)
+class StoredWatch:
+    """A watch that was claimed.
+
+    Attributes:
+        due_at: when its look was due; 0 for the first.
+        failure: set while looks fail.
+        incidents: those that are not over.
+    """
+
+    due_at: float
+    failure: JsonObject | None
+    incidents: tuple[StoredIncident, ...]
 
 
 class Backlog(NamedTuple):

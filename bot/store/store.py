@@ -6,14 +6,15 @@ from sqlalchemy import func, select
 
 from bot.store.audits import Audits
 from bot.store.deliveries import Deliveries
+from bot.store.incidents import Incidents
 from bot.store.jobs import Jobs
 from bot.store.questions import Questions
 from bot.store.records import Backlog
 from bot.store.tables import OPEN_QUESTIONS, UNSENT, deliveries, one_of, questions
 
 
-class Store(Questions, Deliveries, Jobs, Audits):
-    """Questions, deliveries, jobs and the audit log in one database.
+class Store(Questions, Deliveries, Jobs, Incidents, Audits):
+    """Questions, deliveries, jobs, incidents and the audit log in one database.
 
     Several processes may use one database. Their clocks have to agree within a second or so: leases
     and paces are compared across them.

@@ -24,7 +24,14 @@ from sqlalchemy import (
 )
 
 from bot.store.columns import Document, Serial, Words
-from bot.store.records import Decision, DeliveryKind, DeliveryState, JobState, QuestionState
+from bot.store.records import (
+    Decision,
+    DeliveryKind,
+    DeliveryState,
+    IncidentState,
+    JobState,
+    QuestionState,
+)
 
 metadata = MetaData(
     naming_convention={
@@ -39,6 +46,7 @@ metadata = MetaData(
 OPEN_QUESTIONS = (QuestionState.RECEIVED, QuestionState.WORKING)
 UNSENT = (DeliveryState.PENDING, DeliveryState.SENDING)
 RUNNABLE_JOBS = (JobState.APPROVED, JobState.RUNNING)
+KNOWN_INCIDENTS = (IncidentState.PENDING, IncidentState.OPEN, IncidentState.CLOSED)
 
 
 def one_of(column: ColumnElement[str], values: Iterable[str]) -> ColumnElement[bool]:
@@ -154,6 +162,38 @@ job_journal = Table(
     Column("step", Words, nullable=False),
     Column("detail", Document, nullable=False),
     Column("at", Double, nullable=False),
+)
+
+watches = Table(
+    "watches",
+    metadata,
+    Column("watch", Words, primary_key=True),
+    Column("claimed_by", Words),
+    Column("claimed_until", Double, nullable=False),
+    Column("due_at", Double, nullable=False),
+    Column("looked_at", Double),
+    Column("failure", Document),
+)
+
+incidents = Table(
+    "incidents",
+    metadata,
+    Column("id", Words, primary_key=True),
+    Column("watch", Words, ForeignKey("watches.watch"), nullable=False),
+    Column("state", Words, nullable=False),
+    Column("cause", Words, nullable=False),
+    Column("entity", Words, nullable=False),
+    Column("opened_at", Double),
+    Column("closed_at", Double),
+    Column("document", Document, nullable=False),
+    _known("state", IncidentState),
+)
+_not_over = one_of(incidents.c.state, KNOWN_INCIDENTS)
+Index(
+    "ix_incidents_known",
+    incidents.c.watch,
+    sqlite_where=_not_over,
+    postgresql_where=_not_over,
 )
 
 audit = Table(

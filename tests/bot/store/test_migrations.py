@@ -69,7 +69,11 @@ async def test_the_migrations_make_the_tables_of_the_code(empty_url: str) -> Non
         }
         for name, table in metadata.tables.items()
     }
-    assert await inside(store, partial_indices) == {"ix_questions_open", "ix_deliveries_unsent"}
+    assert await inside(store, partial_indices) == {
+        "ix_questions_open",
+        "ix_deliveries_unsent",
+        "ix_incidents_known",
+    }
     await store.close()
 
 
