@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from engine.errors import SourceError
 from engine.model import Entity
 
 Floats = npt.NDArray[np.float64]
@@ -59,6 +60,7 @@ class Batch:
     """What a source answered to one wave of selections.
 
     ``written`` says, for samples without times, when the source was last written to (Unix s).
+    ``failed`` maps the metric names whose query failed to why; an empty name is any.
     """
 
     series: list[RawSeries] = field(repr=False)
@@ -66,6 +68,7 @@ class Batch:
     queries: int
     warnings: list[str] = field(default_factory=list)
     written: float | None = None
+    failed: dict[str, SourceError] = field(default_factory=dict)
 
 
 @dataclass(slots=True)

@@ -47,7 +47,8 @@ class Source(Protocol):
 
         Returns:
             The samples; ``Batch.at`` is the moment used (None: the samples carry no times), and
-            ``Batch.queries`` counts the requests of this wave. A warning is given once per source.
+            ``Batch.queries`` counts the requests of this wave, ``Batch.failed`` names what could
+            not be fetched. A warning is given once per source.
 
         Raises:
             SourceError: nothing could be fetched. If only some of it failed, that is a warning.

@@ -109,10 +109,10 @@ class PrometheusSource:
                 one.ts, one.values = clip(one.ts, one.values, lo, moment)
             return [one for one in found if len(one.ts)]
 
-        moment, parts = await self._wave(selections, at, fetch)
+        moment, parts, failed = await self._wave(selections, at, fetch)
         series = _merge(parts)
         warnings = self.take_warnings()
-        return Batch(series, moment, self._web.sent - before, warnings)
+        return Batch(series, moment, self._web.sent - before, warnings, failed=failed)
 
     async def label_sets(
         self,
@@ -131,7 +131,7 @@ class PrometheusSource:
             return to_label_sets(await self._ask(text, end, "vector"), self.name)
 
         wave = [Selection(tuple(names), tuple(matchers), window_s)]
-        _, parts = await self._wave(wave, at, fetch)
+        _, parts, _ = await self._wave(wave, at, fetch)
         found = [dict(labels_) for part in parts for labels_ in part]
         return distinct(((one.pop("__name__", ""), one) for one in found), labels)
 
@@ -149,8 +149,12 @@ class PrometheusSource:
         selections: Sequence[Selection],
         at: float | None,
         fetch: Callable[[_Query, float], Coroutine[Any, Any, T]],
-    ) -> tuple[float, list[T]]:
-        """Run one wave, again if the first answers show another clock or that POST is refused."""
+    ) -> tuple[float, list[T], dict[str, SourceError]]:
+        """Run one wave, again if the first answers show another clock or that POST is refused.
+
+        Returns:
+            The moment asked about, what came, and the metric names whose query failed.
+        """
         skew, method = self._skew, self._method
         moment = self._now() if at is None else at
         parts = await self._gather(self._plan(selections), moment, fetch)
@@ -163,7 +167,8 @@ class PrometheusSource:
         for query, error in failed:
             what = some(query.names) if query.names else query.selector
             self._tell(f"no readings of {what}: {error.message}")
-        return moment, [part for _, part in parts if not isinstance(part, SourceError)]
+        lost = {name: error for query, error in failed for name in query.names or ("",)}
+        return moment, [part for _, part in parts if not isinstance(part, SourceError)], lost
 
     def _plan(self, selections: Sequence[Selection]) -> list[_Query]:
         limit = POST_LIMIT if self._method == "POST" else GET_LIMIT

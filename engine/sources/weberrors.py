@@ -136,6 +136,9 @@ def bad_status(where: str, status: int, text: str, *, not_found_hint: str) -> So
     if status == 404:
         message = f"{where} does not know this path (HTTP 404){said}"
         return SourceError(message, hint=not_found_hint, code="source_bad_answer")
+    if status in {413, 422}:
+        message = f"{where} cannot answer so large a query (HTTP {status}){said}"
+        return SourceError(message, hint="ask about less at once", code="source_limit")
     hint = "the server has a problem; look into its log" if status >= 500 else ""
     if status == 429:
         hint = "too many requests; wait and try again"
