@@ -7,12 +7,13 @@ sample there too (0). A cause has one (1) where one of its patterns holds.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from engine.catalogue.types import Catalogue, CauseRule, Pattern, SymptomRule
 from engine.condition import compile_condition
 from engine.condition.selectors import duration
 from engine.condition.tree import push_not
+from engine.diagnosis.homes import home
 from engine.export.names import CAUSE, GPU_INFO, SYMPTOM
 from engine.export.recorded import Recording
 from engine.export.rewrite import Rewriter
@@ -44,7 +45,8 @@ class Verdicts:
 
 
 def verdict_rules(catalogue: Catalogue, interval_s: int) -> Verdicts:
-    """Compile every symptom that a cause refers to, and every cause."""
+    """Compile every symptom that a cause of GPUs refers to, and every such cause."""
+    everything, catalogue = catalogue, _of_gpus(catalogue)
     rewriter = Rewriter(catalogue, interval_s)
     made = Verdicts(derived=rewriter.rules)
     negated = {ref for rule in catalogue.causes.values() for p in rule.patterns for ref in p.none}
@@ -68,7 +70,17 @@ def verdict_rules(catalogue: Catalogue, interval_s: int) -> Verdicts:
         patterns = " or on (UUID) ".join(_pattern(p, negated) for p in cause.patterns)
         expr = f"{GPU_INFO} and on (UUID) ({patterns})"
         made.causes[cause.id] = Recording(CAUSE, expr, labels)
+    made.inexact += [
+        LeftOut(cause, "is judged on what is no GPU, which the exported rules do not know")
+        for cause in sorted(everything.causes)
+        if cause not in catalogue.causes
+    ]
     return made
+
+
+def _of_gpus(catalogue: Catalogue) -> Catalogue:
+    rules = home(catalogue, "gpu")
+    return replace(catalogue, symptoms=rules.symptoms, causes=rules.causes)
 
 
 def _in_order(catalogue: Catalogue) -> Iterable[CauseRule]:
