@@ -6,7 +6,7 @@ sample there too (0). A cause has one (1) where one of its patterns holds.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
 
 from engine.catalogue.types import Catalogue, CauseRule, Pattern, SymptomRule
@@ -71,11 +71,19 @@ def verdict_rules(catalogue: Catalogue, interval_s: int) -> Verdicts:
         expr = f"{GPU_INFO} and on (UUID) ({patterns})"
         made.causes[cause.id] = Recording(CAUSE, expr, labels)
     made.inexact += [
-        LeftOut(cause, "is judged on what is no GPU, which the exported rules do not know")
-        for cause in sorted(everything.causes)
-        if cause not in catalogue.causes
+        LeftOut(name, _unshown(cause, everything.symptoms))
+        for name, cause in sorted(everything.causes.items())
+        if name not in catalogue.causes
     ]
     return made
+
+
+def _unshown(cause: CauseRule, symptoms: Collection[str]) -> str:
+    """Say why a cause is none of a GPU."""
+    for ref in (ref for pattern in cause.patterns for ref in pattern.refs):
+        if cause_of(ref) is None and ref not in symptoms:
+            return f"there is no symptom {ref}"
+    return "is judged on what is no GPU, which the exported rules do not know"
 
 
 def _of_gpus(catalogue: Catalogue) -> Catalogue:
