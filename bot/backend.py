@@ -25,7 +25,9 @@ from bot.selector import parse_selector
 from engine.catalogue import load_catalogue
 from engine.diagnosis import Engine
 from engine.errors import GpuwhyError, SourceError, UsageError
-from engine.samples import Selection
+from engine.history import Sight, Tracked
+from engine.history.sight import look
+from engine.samples import Matcher, Selection
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -141,6 +143,31 @@ class Backend:
                 hint="ask about less at once, or raise server.timeout",
                 code="timeout",
             ) from None
+
+    async def look(
+        self,
+        known: Sequence[Tracked],
+        *,
+        where: Sequence[Matcher] = (),
+        open_source: OpenSource | None = None,
+    ) -> Sight:
+        """Look once for a watch.
+
+        Args:
+            known: its incidents.
+            where: label matchers that every series must fit.
+            open_source: makes what is looked at; None: what questions are about.
+
+        Raises:
+            GpuwhyError: the source does not answer.
+        """
+
+        async def looked(source: Source, logs: LogSource | None) -> Sight:
+            return await look(
+                self._ready, source, known, window_s=self._window_s, where=where, logs=logs
+            )
+
+        return await self._with_logs(looked, open_source)
 
     async def ping(self, *, thorough: bool = False) -> str:
         """Make sure that the source answers, and return its name.
@@ -276,9 +303,13 @@ class Backend:
         assert self._engine is not None, "the backend has not been started"
         return self._engine
 
-    async def _with_source(self, use: Callable[[Source], Coroutine[Any, Any, T]]) -> T:
+    async def _with_source(
+        self,
+        use: Callable[[Source], Coroutine[Any, Any, T]],
+        open_source: OpenSource | None = None,
+    ) -> T:
         """Run what needs readings in the engine's thread, with a source of its own."""
-        open_source = self._open_source
+        open_source = open_source or self._open_source
         if open_source is None:
             raise UsageError(
                 "no source of readings",
@@ -296,7 +327,9 @@ class Backend:
         return await self._thread.run(used)
 
     async def _with_logs(
-        self, use: Callable[[Source, LogSource | None], Coroutine[Any, Any, T]]
+        self,
+        use: Callable[[Source, LogSource | None], Coroutine[Any, Any, T]],
+        open_source: OpenSource | None = None,
     ) -> T:
         """Run what needs readings and may use kernel logs."""
 
@@ -308,7 +341,7 @@ class Backend:
                 if logs is not None:
                     await logs.aclose()
 
-        return await self._with_source(used)
+        return await self._with_source(used, open_source)
 
     def _judged(self, text: bytes) -> Sequence[Why]:
         """Judge exporter text for `read`, which runs in one of the other threads."""

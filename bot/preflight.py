@@ -28,8 +28,10 @@ from bot.logsources import configured, open_logs
 from bot.phrases import count
 from bot.policy.policy import unknown_commands
 from bot.store import Store, StoreError
+from bot.watching import watch_plan
 from engine.capture import Via
 from engine.errors import GpuwhyError, SourceError, UsageError
+from engine.units import duration
 
 if TYPE_CHECKING:
     from bot.settings import Settings
@@ -46,9 +48,17 @@ _REACHED = {
 Probe = Callable[[], Awaitable[str]]
 
 
-async def check(settings: Settings, open_source: OpenSource | None) -> Answer:
-    """Check everything at the same time; what fails is among the answer's errors."""
-    probes = _Probes(settings, open_source)
+async def check(
+    settings: Settings, open_source: OpenSource | None, watched: OpenSource | None = None
+) -> Answer:
+    """Check everything at the same time; what fails is among the answer's errors.
+
+    Args:
+        settings: everything that is configured.
+        open_source: makes what readings come from, if there is anything.
+        watched: makes what the watch looks at; None: what questions are about.
+    """
+    probes = _Probes(settings, open_source, watched)
     try:
         found = await asyncio.gather(*(_tried(name, probe) for name, probe in probes.all()))
     finally:
@@ -97,9 +107,12 @@ async def _tried(name: str, probe: Probe) -> tuple[str, str, GpuwhyError | None]
 class _Probes:
     """One method a dependency; each returns a line, or raises."""
 
-    def __init__(self, settings: Settings, open_source: OpenSource | None) -> None:
+    def __init__(
+        self, settings: Settings, open_source: OpenSource | None, watched: OpenSource | None
+    ) -> None:
         self._settings = settings
         self._backend = Backend(open_source, overlays=settings.overlays)
+        self._watched = Backend(watched) if watched else self._backend
 
     def all(self) -> list[tuple[str, Probe]]:
         probes: list[tuple[str, Probe]] = [
@@ -112,6 +125,7 @@ class _Probes:
             ("source", self._source),
             ("capture", self._capture),
             ("slack", self._slack),
+            ("watch", self._watch),
         ]
         if configured(self._settings):
             probes.append(("logs", self._logs))
@@ -121,6 +135,7 @@ class _Probes:
 
     async def aclose(self) -> None:
         await self._backend.aclose()
+        await self._watched.aclose()
 
     async def _rules(self) -> str:
         await self._backend.start(strict=True)
@@ -211,6 +226,17 @@ class _Probes:
             return f"{self._settings.slack.mode} mode, {await messenger.who()}"
         finally:
             await messenger.aclose()
+
+    async def _watch(self) -> str:
+        plan = watch_plan(self._settings)
+        if plan is None:
+            return "off"
+        if not self._watched.has_source:
+            hint = "set watch.prometheus or prometheus.url"
+            raise UsageError("watch.every is set, but there is no source", hint=hint)
+        name = await self._watched.ping(thorough=True)
+        told = f"channel {plan.channel}" if plan.channel else "no channel"
+        return f"{plan.named(name)} every {duration(plan.pace.every_s)}, {told}"
 
     async def _socket(self) -> str:
         token = self._settings.slack.app_token

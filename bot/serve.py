@@ -30,6 +30,8 @@ def serve(
     open_source: OpenSource | None,
     connect: Connect | None,
     say: Callable[[str], None],
+    *,
+    watched: OpenSource | None = None,
 ) -> int:
     """Run the server in this process until it is told to stop; return the exit status.
 
@@ -38,11 +40,12 @@ def serve(
         open_source: makes what readings come from, if there is anything.
         connect: connects to Slack.
         say: tells a line to whoever started it.
+        watched: makes what the watch looks at; None: what questions are about.
 
     Raises:
         GpuwhyError: it cannot start.
     """
-    return asyncio.run(_serve(settings, open_source, connect, say))
+    return asyncio.run(_serve(settings, open_source, connect, say, watched))
 
 
 async def _serve(
@@ -50,9 +53,10 @@ async def _serve(
     open_source: OpenSource | None,
     connect: Connect | None,
     say: Callable[[str], None],
+    watched: OpenSource | None,
 ) -> int:
     sys.setswitchinterval(_SWITCH_S)
-    server = Server(settings, open_source, connect)
+    server = Server(settings, open_source, connect, watched=watched)
     stop = asyncio.Event()
     with _signals(stop):
         status = await server.run(stop, on_ready=lambda: say(f"serving on {server.urls[0]}"))

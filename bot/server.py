@@ -40,6 +40,7 @@ from bot.surfaces.http.app import Site, make_app
 from bot.surfaces.http.auth import TokenBook
 from bot.surfaces.http.captures import Links, link_key
 from bot.telemetry import Telemetry
+from bot.watching import Watching, make_watching, watch_plan
 from bot.worker import Worker
 from engine.errors import GpuwhyError, SourceError, UsageError
 
@@ -66,6 +67,10 @@ class Server:
         open_source: makes what readings come from, if there is anything.
         connect: connects to Slack, if it is configured.
         pace_s: shortest time between two messages of a channel (s).
+        watched: makes what the watch looks at; None: what questions are about.
+
+    Raises:
+        UsageError: the settings do not fit together.
     """
 
     def __init__(
@@ -75,6 +80,7 @@ class Server:
         connect: Connect | None = None,
         *,
         pace_s: float = 1.0,
+        watched: OpenSource | None = None,
     ) -> None:
         server = settings.server
         self._settings = settings
@@ -125,6 +131,7 @@ class Server:
             lease_s=server.lease,
             special={KIND: self._desk.answer},
         )
+        self._watching = self._make_watching(watched or open_source)
         self._sender: Sender | None = None
         self._connection = connect(settings, self.service) if connect and self._messenger else None
         self.readiness = Readiness(self._checks(), time.monotonic, self.telemetry)
@@ -189,11 +196,29 @@ class Server:
             "captures": self._runner.run(),
             "watch": self._watch(),
         }
+        if self._watching:
+            work["incidents"] = self._watching.run()
         if self._sender:
             work["sender"] = self._sender.run()
         if self.policy.groups and self._messenger:
             work["groups"] = self._groups.run()
         return [asyncio.create_task(run, name=name) for name, run in work.items()]
+
+    def _make_watching(self, source: OpenSource | None) -> Watching | None:
+        plan = watch_plan(self._settings)
+        if plan is None:
+            return None
+        if source is None:
+            hint = "set watch.prometheus or prometheus.url"
+            raise UsageError("watch.every is set, but there is no source", hint=hint)
+        return make_watching(
+            plan,
+            source,
+            store=self.store,
+            backend=self.backend,
+            telemetry=self.telemetry,
+            wake=self._message,
+        )
 
     def _make_runner(self) -> Runner:
         links = self._links
@@ -246,9 +271,8 @@ class Server:
         if self._connection:
             await self._connection.stop()
         left = max(0.0, left_until - time.monotonic())
-        await asyncio.gather(
-            self._worker.drain(left), *([self._runner.drain(left)] if self._runner else ())
-        )
+        parts = (self._worker, self._runner, self._watching)
+        await asyncio.gather(*(part.drain(left) for part in parts if part))
         if self._sender:
             with suppress(TimeoutError):
                 async with asyncio.timeout(min(_FLUSH_S, max(1.0, left_until - time.monotonic()))):

@@ -10,7 +10,9 @@ from pydantic import AfterValidator, Field, SecretStr
 
 from bot.policy.rules import EVERYONE, KINDS
 from bot.settingtypes import (
+    ChannelId,
     FromJson,
+    HoldSeconds,
     ListenAddress,
     Seconds,
     Section,
@@ -135,6 +137,30 @@ class Capture(Section):
     max_duration: Seconds = 60.0
     max_file_bytes: int = Field(default=1 << 30, ge=1)
     decide_within: Seconds = 900.0
+
+
+class Watch(Section):
+    """Sweeping on an interval, and announcing incidents.
+
+    Attributes:
+        every: how often to look (s); None: not at all.
+        prometheus: base address of the server to watch; None: that of ``prometheus.url``.
+        where: label matchers that every series must fit.
+        channel: id of the Slack channel to announce in; None: nowhere.
+        hold: an incident opens when it has lasted so long (s).
+        resolve_after: it closes when it has been absent so long (s).
+        quiet_period: one that comes back within so long is the same one (s).
+        timeout: longest that one look may take (s).
+    """
+
+    every: Annotated[Seconds, Field(ge=1)] | None = None
+    prometheus: WebAddress | None = None
+    where: str = ""
+    channel: ChannelId | None = None
+    hold: HoldSeconds = 120.0
+    resolve_after: HoldSeconds = 300.0
+    quiet_period: HoldSeconds = 3600.0
+    timeout: Seconds = 120.0
 
 
 def _known_kinds(who: tuple[str, ...]) -> tuple[str, ...]:

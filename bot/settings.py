@@ -12,7 +12,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, Field, SecretStr
 
-from bot.serversettings import Capture, PolicySection, Server, Slack, Store
+from bot.serversettings import Capture, PolicySection, Server, Slack, Store, Watch
 from bot.settingtypes import Headers, Paths, Seconds, Section, WebAddress, Words
 
 # Headers that carry a credential by their meaning; a file must not hold them.
@@ -101,6 +101,7 @@ class Settings(Section):
         slack: the workspace it serves.
         policy: who may use which command on what.
         capture: how profiles are taken.
+        watch: sweeping on an interval.
     """
 
     prometheus: Prometheus = Field(default_factory=Prometheus)
@@ -113,6 +114,7 @@ class Settings(Section):
     slack: Slack = Field(default_factory=Slack)
     policy: PolicySection = Field(default_factory=PolicySection)
     capture: Capture = Field(default_factory=Capture)
+    watch: Watch = Field(default_factory=Watch)
 
 
 def setting_paths(model: type[BaseModel] = Settings) -> Iterator[tuple[tuple[str, ...], bool]]:

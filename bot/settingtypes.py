@@ -13,12 +13,13 @@ from urllib.parse import urlsplit
 import orjson
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr
 
-from bot.times import parse_span
+from bot.times import parse_hold, parse_span
 from engine.errors import UsageError
 
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _TOKEN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _SHORTEST_TOKEN = 16
+_CHANNEL = re.compile(r"[CGD][A-Z0-9]{2,20}", re.ASCII)
 
 
 class Section(BaseModel):
@@ -34,6 +35,21 @@ def _seconds(value: Any) -> Any:
         return parse_span(value)
     except UsageError as problem:
         raise ValueError(problem.one_line()) from None
+
+
+def _held_seconds(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    try:
+        return parse_hold(value)
+    except UsageError as problem:
+        raise ValueError(problem.one_line()) from None
+
+
+def _channel_id(text: str) -> str:
+    if not _CHANNEL.fullmatch(text):
+        raise ValueError("must be the id of a Slack channel like C0123456789, not its name")
+    return text
 
 
 def _paths(value: Any) -> Any:
@@ -103,6 +119,8 @@ def _listen_address(text: str) -> str:
 
 
 Seconds = Annotated[float, BeforeValidator(_seconds), Field(gt=0, le=86400)]
+HoldSeconds = Annotated[float, BeforeValidator(_held_seconds), Field(ge=0, le=604800)]
+ChannelId = Annotated[str, AfterValidator(_channel_id)]
 Paths = Annotated[tuple[Path, ...], BeforeValidator(_paths)]
 Words = Annotated[tuple[str, ...], BeforeValidator(_words)]
 Headers = Annotated[dict[str, str], BeforeValidator(_pairs), AfterValidator(_sendable)]

@@ -31,6 +31,9 @@ class Telemetry:
         loop_lag: how late the event loop is (s).
         ready: 1 for each dependency that answers.
         requests: HTTP requests by route, method and status.
+        sweeps: sweeps of the watch by outcome (``ok`` or the code of an error).
+        sweeping: time that a sweep of the watch took (s).
+        open_incidents: incidents of the watch that are open.
     """
 
     def __init__(self) -> None:
@@ -94,6 +97,18 @@ class Telemetry:
             "HTTP requests.",
             ("route", "method", "status"),
             registry=registry,
+        )
+        self.sweeps = Counter(
+            "gpuwhy_watch_sweeps", "Sweeps of the watch.", ("outcome",), registry=registry
+        )
+        self.sweeping = Histogram(
+            "gpuwhy_watch_sweep_seconds",
+            "Time that a sweep of the watch took.",
+            buckets=_SLOW,
+            registry=registry,
+        )
+        self.open_incidents = Gauge(
+            "gpuwhy_watch_open_incidents", "Incidents that are open.", registry=registry
         )
         Gauge("gpuwhy_build_info", "The version.", ("version",), registry=registry).labels(
             __version__

@@ -20,6 +20,7 @@ _UNITS = {
     **dict.fromkeys(("w", "week", "weeks"), 604800.0),
 }
 _PART = re.compile(r"(\d{1,12}(?:\.\d{1,9})?)\s*([a-z]+)\s*", re.ASCII)
+_NONE = re.compile(r"0+\s*[a-z]*", re.ASCII)
 _EPOCH = re.compile(r"\d{1,20}(?:\.\d{1,9})?", re.ASCII)
 _CLOCK = re.compile(r"(\d{1,2}):(\d{2})(?::(\d{2}))?", re.ASCII)
 
@@ -52,6 +53,15 @@ def parse_span(text: str) -> float:
     if not 0 < seconds <= _MAX_SPAN_S:
         raise UsageError(f"{shown} is out of range", hint="give more than 0 and at most 10 years")
     return seconds
+
+
+def parse_hold(text: str) -> float:
+    """Return the seconds that a length of time means; ``0`` and ``0s`` are none.
+
+    Raises:
+        UsageError: as in `parse_span`.
+    """
+    return 0.0 if _NONE.fullmatch(text.strip().lower()) else parse_span(text)
 
 
 def parse_moment(text: str, *, now: float, zone: tzinfo | None = None) -> float:

@@ -14,6 +14,7 @@ from pydantic import TypeAdapter
 
 from engine.capture.plan import CapturePlan, CaptureRun
 from engine.errors import UsageError
+from engine.history import Event
 from engine.lookup.model import Ask, Calculation
 from engine.model import Decode, Read, Sweep, Why
 from engine.nccl.model import NcclStats
@@ -21,6 +22,7 @@ from engine.nccl.model import NcclStats
 ANSWERS: dict[str, type] = {
     "why": Why,
     "sweep": Sweep,
+    "watch": Event,
     "decode": Decode,
     "read": Read,
     "nccl-stats": NcclStats,

@@ -24,14 +24,20 @@ def render(answer: Answer) -> str:
     return dump(data)
 
 
-def render_error(error: GpuwhyError) -> str:
-    """Return the document for a command that could not answer."""
-    return dump({"error": _described(error)})
+def render_error(error: GpuwhyError, *, one_line: bool = False) -> str:
+    """Return the document for a command that could not answer; on one line in a stream of them."""
+    document = {"error": _described(error)}
+    return dump_line(document) if one_line else dump(document)
 
 
 def dump(data: Any) -> str:
     """Return any JSON value the way all documents are written."""
     return json.dumps(data, indent=2, allow_nan=False) + "\n"
+
+
+def dump_line(data: Any) -> str:
+    """Return any JSON value on one line, for streams of documents."""
+    return json.dumps(data, allow_nan=False) + "\n"
 
 
 def _described(error: GpuwhyError) -> dict[str, Any]:

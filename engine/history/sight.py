@@ -1,8 +1,9 @@
 """Looking once: a sweep, and which of the known incidents it could not see.
 
 A sweep says what it found, and lists whom it could not judge; an entity that has vanished is in
-neither. Before the absence of an incident counts, its entity must have been read: its core readings
-are there, newer than `FRESH_S`, and the sweep gave it a verdict.
+neither. Before the absence of an incident counts, its entity must have been read (see
+`engine.history.readable`); that takes one to three more requests, and only while something that was
+there is missing.
 """
 
 from __future__ import annotations
@@ -11,17 +12,15 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from engine.diagnosis import Engine
 from engine.history.incidents import Sight
+from engine.history.readable import LABELS, Asked, Rows, scope_of, unread
 from engine.history.tracked import EntityKey, IncidentKey, Tracked
-from engine.model import Entity, Kind, Sweep
+from engine.model import Sweep
 from engine.samples import Matcher
-from engine.signals.labels import IDENTITY_LABELS, locate
 from engine.sources.logs.port import LogSource
 from engine.sources.port import Source
 
-# An entity counts as read if one of its core readings is at most so old (s): several scrapes.
+# An entity counts as read if one of its readings is at most so old (s): several scrapes.
 FRESH_S = 300.0
-# A sweep lists no more entities without a verdict than this; then nobody knows who else is.
-UNSEEN_LISTED = 200
 
 
 async def look(
@@ -47,20 +46,28 @@ async def look(
         SourceError: the source does not answer.
     """
     sweep = await engine.sweep(source, window_s=window_s, where=where, logs=logs)
-    missing = absent(known, sweep)
-    if not missing:
+    asked = absent(known, sweep, engine)
+    if not asked:
         return Sight(sweep)
-    rows = await source.label_sets(
-        engine.fetcher.core_names(),
-        IDENTITY_LABELS,
-        at=sweep.at,
-        window_s=min(window_s, FRESH_S),
-        matchers=tuple(where),
+    names = engine.fetcher.names
+
+    async def rows(of: Sequence[str]) -> Sequence[Mapping[str, str]]:
+        if not of:
+            return ()
+        return await source.label_sets(
+            of, LABELS, at=sweep.at, window_s=min(window_s, FRESH_S), matchers=tuple(where)
+        )
+
+    scopes = sorted({scope for one in asked if (scope := scope_of(one.entity))})
+    fresh = Rows(
+        gpus=await rows(engine.fetcher.core_names()),
+        nodes=await rows(names.node) if any(one.by_node for one in asked) else (),
+        others={scope: await rows(names.others[scope]) for scope in scopes},
     )
-    return Sight(sweep, unread(missing, sweep, rows))
+    return Sight(sweep, unread(asked, sweep, fresh))
 
 
-def absent(known: Iterable[Tracked], sweep: Sweep) -> list[Entity]:
+def absent(known: Iterable[Tracked], sweep: Sweep, engine: Engine) -> list[Asked]:
     """Return the entities and members of the known incidents that a sweep did not find.
 
     Those of found incidents that some member has left are among them: it may not have been read.
@@ -69,43 +76,20 @@ def absent(known: Iterable[Tracked], sweep: Sweep) -> list[Entity]:
         (one.diagnosis.cause, one.diagnosis.entity.key): {m.key for m in one.members}
         for one in sweep.incidents
     }
-    out: dict[EntityKey, Entity] = {}
+    out: dict[EntityKey, Asked] = {}
     for one in known:
         here = found.get(one.key)
-        told = [m.entity for m in one.members if m.told]
+        for member in one.members:
+            if member.told and member.entity.key not in (here or ()):
+                out.setdefault(member.entity.key, Asked(member.entity))
         if here is None:
-            out[one.diagnosis.entity.key] = one.diagnosis.entity
-        out.update({entity.key: entity for entity in told if entity.key not in (here or ())})
+            entity = one.diagnosis.entity
+            before = out.get(entity.key, Asked(entity))
+            out[entity.key] = Asked(entity, before.by_node or _by_node(one, engine))
     return list(out.values())
 
 
-def unread(
-    entities: Iterable[Entity], sweep: Sweep, rows: Iterable[Mapping[str, str]]
-) -> frozenset[EntityKey]:
-    """Return which entities a sweep could not judge.
-
-    Args:
-        entities: whom to look for.
-        sweep: names some of those that it could not judge.
-        rows: labels of everything that has a fresh core reading.
-    """
-    asked = list(entities)
-    if len(sweep.unseen) >= UNSEEN_LISTED:
-        return frozenset(entity.key for entity in asked)
-    unseen = {entity.key for entity in sweep.unseen}
-    unseen_hosts = {e.host for e in sweep.unseen if e.kind is Kind.NODE}
-    places = [locate(row) for row in rows]
-    boards = {place.uuid for place in places if place.uuid}
-    slots = {(place.host, place.gpu) for place in places if place.gpu is not None}
-    hosts = {place.host for place in places if place.host}
-
-    def is_read(entity: Entity) -> bool:
-        if entity.key in unseen or (entity.host and entity.host in unseen_hosts):
-            return False
-        if entity.kind is Kind.GPU:
-            by_uuid = entity.uuid is not None and entity.uuid in boards
-            return by_uuid or (entity.host, entity.gpu) in slots
-        # What is neither a GPU nor on a host is known by its members alone.
-        return entity.host is None or entity.host in hosts
-
-    return frozenset(entity.key for entity in asked if not is_read(entity))
+def _by_node(one: Tracked, engine: Engine) -> bool:
+    """Return whether a reading of the host itself, not of its GPUs, was among what decided."""
+    signals = (engine.catalogue.signals.get(e.signal) for e in one.diagnosis.evidence)
+    return any(signal is not None and signal.scope == "node" for signal in signals)

@@ -13,6 +13,7 @@ from engine.errors import UsageError
 COMMANDS: dict[str, tuple[str, str]] = {
     "why": ("why", "Say why a GPU, node, pod or job is slow, with the proof."),
     "sweep": ("sweep", "Find everything that is sick, worst first, by root cause."),
+    "watch": ("watch", "Sweep again and again; tell what opens, changes and closes."),
     "decode": ("decode", "Decode a throttle mask, Xid, DCGM field or metric name."),
     "read": ("read", "Say what a log, nvidia-smi output or metrics text shows."),
     "nccl": ("nccl", "Say how long NCCL's collectives took, and serve it to Prometheus."),

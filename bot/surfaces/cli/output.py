@@ -40,12 +40,15 @@ def show(
     return int(fail_on is not None and answer.level >= fail_on)
 
 
-def report(error: GpuwhyError, *, as_json: bool) -> None:
-    """Print an error as one line to stderr, and with ``as_json`` as a document to stdout."""
+def report(error: GpuwhyError, *, as_json: bool, one_line: bool = False) -> None:
+    """Print an error as one line to stderr, and with ``as_json`` as a document to stdout.
+
+    ``one_line``: the document is one of a stream, a line each.
+    """
     if as_json:
         from bot.render import json  # noqa: PLC0415 - only what is needed is loaded
 
-        write(json.render_error(error))
+        write(json.render_error(error, one_line=one_line))
     _complain(error)
 
 

@@ -37,17 +37,26 @@ def command(*, check: bool, source: options.SourceOptions, common: options.Commo
         folders = (*settings.overlays, *common.overlay)
         settings = settings.model_copy(update={"overlays": folders})
     readings = _source(source, settings)
+    watched = _watched(settings)
     if check:
         from bot.preflight import check as checked  # noqa: PLC0415
 
-        answer = asyncio.run(checked(settings, readings))
+        answer = asyncio.run(checked(settings, readings, watched))
         return show(answer, as_json=common.as_json, color=common.color)
     from bot.serve import serve  # noqa: PLC0415
     from bot.slackconnection import connect  # noqa: PLC0415
 
     logging.basicConfig(format="%(levelname)s %(name)s: %(message)s", level=logging.INFO)
     logging.getLogger("alembic").setLevel(logging.WARNING)
-    return serve(settings, readings, connect, lambda said: click.echo(said, err=True))
+    return serve(
+        settings, readings, connect, lambda said: click.echo(said, err=True), watched=watched
+    )
+
+
+def _watched(settings: Settings) -> OpenSource | None:
+    """Return what makes the source of the watch, if it has one of its own."""
+    url = settings.watch.prometheus
+    return None if url is None else _source(options.SourceOptions(url, (), ()), settings)
 
 
 def _source(chosen: options.SourceOptions, settings: Settings) -> OpenSource | None:

@@ -170,7 +170,7 @@ def test_serve_check_says_everything_in_one_line_each(tmp_path, monkeypatch, cap
     assert run(["serve", "--check", "--json"]) == 0
     checks = json.loads(capsys.readouterr().out)["checks"]
     assert {c["name"] for c in checks if c["ok"]} == {
-        "rules", "policy", "data", "listen", "tokens", "store", "source", "capture", "slack"
+        "rules", "policy", "data", "listen", "tokens", "store", "source", "capture", "slack", "watch"
     }  # fmt: skip
     assert not (tmp_path / "data").exists()
 
