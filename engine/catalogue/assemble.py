@@ -119,7 +119,10 @@ def gpu_model(entry: Entry) -> GpuModel:
         pattern=entry["pattern"],
         vendor=entry["vendor"],
         architecture=entry["architecture"],
-        attrs={name: float(value) for name, value in entry["attrs"].items()},
+        attrs={
+            **{name: float(value) for name, value in entry["attrs"].items()},
+            "amd": float(entry["vendor"] == "amd"),
+        },
         source=tuple(entry["source"]),
     )
 
@@ -162,7 +165,9 @@ def cause_rule(source: RuleSource, info: CauseInfo) -> CauseRule:
         effects=_texts(data, "effects"),
         against=_texts(data, "against"),
         next=tuple(
-            NextStep(s["do"], s.get("command"), s.get("risk", "none"), s.get("capture"))
+            NextStep(
+                s["do"], s.get("command"), s.get("risk", "none"), s.get("capture"), s.get("vendor")
+            )
             for s in data.get("next", ())
         ),
         alternatives=tuple(

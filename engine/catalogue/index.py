@@ -19,7 +19,7 @@ import engine
 from engine.catalogue.files import SourceFile, content_hash
 
 # Raised whenever the stored form changes; part of every key, as is the version of the package.
-FORMAT = 2
+FORMAT = 3
 KEPT = 4
 
 PACKAGED = Path(__file__).parent / "_index"

@@ -129,6 +129,7 @@ class Next(Strict):
     command: Text | None = None
     risk: Risk = "none"
     capture: Text | None = None
+    vendor: Literal["nvidia", "amd"] | None = None
 
 
 class AlternativeEntry(Strict):

@@ -190,6 +190,7 @@ class NextStep:
     command: str | None = None
     risk: str = "none"
     capture: str | None = None
+    vendor: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

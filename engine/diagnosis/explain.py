@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 
 from engine.condition.memo import Memo
 from engine.diagnosis.logged import moment, without_log
-from engine.diagnosis.words import sentence, step
+from engine.diagnosis.words import sentence, steps, vendor_of
 from engine.model import Class, Evidence, Truth, Unknown
 from engine.model import Number as Value
 from engine.samples import LOOKBACK_S
 from engine.units import duration
 
 if TYPE_CHECKING:
-    from engine.catalogue.types import SymptomRule
+    from engine.catalogue.types import Signal, SymptomRule
     from engine.condition import Term
     from engine.diagnosis.judge import Judge
     from engine.diagnosis.observe import Observation, Trits
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 _PROFILING_FIELDS = range(1001, 1100)
 _TELLING = ("throttle_reasons", "sm_active")
+_TELLING_AMD = ("amd_ppt_share", "gr_engine_active")
 _NO_EXPORT = "no public exporter is known to carry it"
 
 
@@ -126,9 +127,12 @@ def unknowns(
     blocked: dict[str, set[str]] = {name: set() for name in lacking}
     core = tuple(blocked)
     # These tell most and are off in a stock exporter: named even when nothing hangs on them now.
-    for name in _TELLING if judge.scope == "gpu" else ():
+    amd = vendor_of(seen.frame, i, judge.catalogue) == "amd"
+    telling = (_TELLING_AMD if amd else _TELLING) if judge.scope == "gpu" else ()
+    for name in telling:
         if name in judge.catalogue.signals and not fresh(seen.frame, name, i):
             blocked.setdefault(name, set())
+    maker = "amd" if amd else "nvidia"
     for cause, rule in judge.causes.items():
         if states[cause][i] != 0 or rule.class_ is Class.BLIND:
             continue
@@ -137,12 +141,31 @@ def unknowns(
                 if symptom in seen.truth and seen.truth[symptom][i] == 0:
                     condition = judge.observer.conditions[symptom]
                     for signal in condition.missing(seen.frame, i, seen.memo):
-                        blocked.setdefault(signal, set()).add(cause)
+                        if signal in core or _given_by(judge.catalogue.signals.get(signal), maker):
+                            blocked.setdefault(signal, set()).add(cause)
     entries = [
         _unknown(judge, seen, i, signal, tuple(sorted(causes)))
         for signal, causes in blocked.items()
     ]
     return tuple(sorted(entries, key=lambda u: (u.needs not in core, -len(u.blocks), u.needs)))
+
+
+def _export(signal: Signal, maker: str) -> str:
+    """Return the line or setting that brings a signal, for the exporter of a maker's GPUs."""
+    if maker == "amd" and signal.scope == "gpu":
+        names = [s.name for s in signal.spellings if s.vendor == maker]
+        return f"device-metrics-exporter, field {names[0].upper()} in its fields" if names else ""
+    return signal.export
+
+
+def _given_by(signal: Signal | None, maker: str) -> bool:
+    """Whether any exporter gives a reading of this maker's GPUs; what none does is not missing.
+
+    None stands for a fact of the GPU model.
+    """
+    if signal is None or signal.scope != "gpu" or not signal.spellings:
+        return True
+    return any(spelling.vendor == maker for spelling in signal.spellings)
 
 
 def _unknown(
@@ -160,7 +183,7 @@ def _unknown(
         )
     signal = judge.catalogue.signals[name]
     times, values = frame.samples(name, i)
-    export = signal.export or _NO_EXPORT
+    export = _export(signal, vendor_of(frame, i, judge.catalogue)) or _NO_EXPORT
     dropped = frame.dropped.get((name, i))
     if not values.size and dropped:
         reasons = ", ".join(f"{count} x {why}" for why, count in dropped.counts.items())
@@ -233,13 +256,13 @@ def blind(
         read = [s for name in symptoms for s in sorted(judge.observer.conditions[name].signals)]
         lacking = [s for s in dict.fromkeys(read) if not fresh(seen.frame, s, i)]
         signals = sorted(lacking or read, key=lambda s: s not in _TELLING)
-        steps = [step(s, seen.frame, i, judge.catalogue) for s in rule.next]
+        fixes = steps(rule.next, seen.frame, i, judge.catalogue)
         out.append(
             Unknown(
                 cause=rule.id,
                 needs=", ".join(dict.fromkeys(signals)),
                 why=sentence(rule.says, seen.frame, i, judge.catalogue) + before,
-                fix=steps[0].command or steps[0].do if steps else _NO_EXPORT,
+                fix=fixes[0].command or fixes[0].do if fixes else _NO_EXPORT,
                 blocks=tuple(sorted(blocks)),
             )
         )

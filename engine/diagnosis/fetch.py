@@ -72,14 +72,15 @@ class Fetched:
 class Names:
     """The metric names to ask for: of the target, of its siblings, of its node.
 
-    ``job`` are those compared within a job, ``others`` those of what is no GPU, by scope;
-    ``host`` are those of a node and of what it has: ports, mounts, pods.
+    ``job`` are those compared within a job, ``amd`` those of AMD GPUs, ``others`` those of what is
+    no GPU, by scope; ``host`` are those of a node and of what it has: ports, mounts, pods.
     """
 
     gpu: tuple[str, ...]
     siblings: tuple[str, ...]
     node: tuple[str, ...]
     job: tuple[str, ...]
+    amd: tuple[str, ...]
     others: Mapping[str, tuple[str, ...]]
 
     @property
@@ -169,8 +170,13 @@ class Fetcher:
             if self.names.siblings:
                 others = (*matchers, Matcher("gpu", "!=", str(gpu)))
                 out.append(Selection(self.names.siblings, others, near))
-            if self.names.node and matchers[0].label == _NODE_LABEL:
+            if matchers[0].label != _NODE_LABEL:
+                continue
+            if self.names.node:
                 out.append(Selection(self.names.node, matchers, window_s))
+            if self.names.amd:  # AMD's exporter has no label "gpu", and its host in this one
+                index = Matcher("gpu_id", "=", str(gpu))
+                out.append(Selection(self.names.amd, (*matchers, index), window_s))
         out += self.hosts_own(host, window_s)
         return out
 
@@ -398,4 +404,9 @@ def _names(catalogue: Catalogue, observer: Observer) -> Names:
         for scope in SCOPES
     }
     job = spelled("gpu", set(observer.job_signals))
-    return Names(spelled("gpu"), spelled("gpu", siblings), spelled("node"), job, others)
+    amd = tuple(
+        dict.fromkeys(
+            sp.name for s in signals if s.scope == "gpu" for sp in s.spellings if sp.vendor == "amd"
+        )
+    )
+    return Names(spelled("gpu"), spelled("gpu", siblings), spelled("node"), job, amd, others)

@@ -16,7 +16,7 @@ from engine.diagnosis.homes import home
 from engine.diagnosis.observe import Observation, Observer, Trits
 from engine.diagnosis.rank import Fired, Ranked, rank
 from engine.diagnosis.states import States
-from engine.diagnosis.words import step
+from engine.diagnosis.words import step, steps
 from engine.inference import Derived, make_inferrer
 from engine.model import (
     Alternative,
@@ -228,7 +228,7 @@ class Judge:
                 for a in rule.alternatives
                 if a.cause not in states or states[a.cause][i] == 0
             ),
-            next=tuple(step(s, seen.frame, i, self.catalogue) for s in rule.next),
+            next=steps(rule.next, seen.frame, i, self.catalogue),
             since=None if rule.class_ is Class.BENIGN else self._since(seen, i, proof),
             rule=rule.name,
             references=rule.references,

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
 
@@ -27,6 +27,12 @@ _UNNAMED = {"host": "HOST", "gpu": "GPU", "pod": "POD", "namespace": "NAMESPACE"
 _UNKNOWN = "unknown"
 # A reading that a sentence only adds is left out where it is not there: "runs hot (die 90 °C)".
 _ADDED = re.compile(r" \((?:[A-Za-z][\w ]{0,40} )?unknown\)| (?:to|at|of|with) unknown\b")
+_NVIDIA = re.compile(r"\b(?:nvidia-smi|dcgmi|nvidia-bug-report|fabricmanager|nvidia-\w+)\b")
+_GPU_HOST = re.compile(r"\bssh\b")
+_READ_AMD = NextStep(
+    "Read the state of the board: power, clocks, temperatures, violations, errors",
+    "ssh {host} amd-smi metric -g {gpu}",
+)
 _PLAIN_WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/-]{0,252}")
 
 
@@ -80,6 +86,32 @@ def code_title(catalogue: Catalogue, signal: str, code: float) -> str:
     """Return what the knowledge calls a code of a signal, empty for one it does not know."""
     entry = catalogue.entries.get(signal, {}).get(number(code), {})
     return str(entry.get("name") or entry.get("title") or "")
+
+
+def steps(
+    templates: Iterable[NextStep], frame: Frame, i: int, catalogue: Catalogue
+) -> tuple[Step, ...]:
+    """Fill the next steps that fit the vendor of entity i's GPU.
+
+    A step with a vendor is for that vendor only. On an AMD GPU steps with a tool of NVIDIA are
+    left out; if that leaves no command at all, the step that reads the whole board comes first.
+    """
+    vendor = vendor_of(frame, i, catalogue)
+    fitting = [t for t in templates if t.vendor in {None, vendor}]
+    if vendor == "amd":
+        fitting = [t for t in fitting if t.vendor or not _NVIDIA.search(t.command or "")]
+        if not any(t.command and _GPU_HOST.search(t.command) for t in fitting):
+            fitting.insert(0, _READ_AMD)
+    return tuple(step(t, frame, i, catalogue) for t in fitting)
+
+
+def vendor_of(frame: Frame, i: int, catalogue: Catalogue) -> str:
+    """Return whose GPU an entity is: by its model, else by the exporter; ``nvidia`` if unknown."""
+    told = frame.attrs.get("amd")
+    if told is not None and not np.isnan(told[i]):
+        return "amd" if told[i] else "nvidia"
+    model = catalogue.model_for(frame.entities[i].model)
+    return model.vendor if model else "nvidia"
 
 
 def step(template: NextStep, frame: Frame, i: int, catalogue: Catalogue) -> Step:

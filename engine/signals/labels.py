@@ -86,8 +86,12 @@ def locate(labels: Mapping[str, str]) -> Place:
     uuid = first(labels, UUID_LABELS)
     index = _index(labels)
     cluster = first(labels, CLUSTER_LABELS)
+    serial = labels.get("serial_number")
     if uuid:
         key = (cluster or "", uuid)
+    elif serial and labels.get("gpu_partition_id"):
+        # The partitions of an AMD board are devices of their own, with sensors on the first only.
+        key = (cluster or "", f"{host or ''} serial {serial}")
     elif index is not None:
         key = (cluster or "", f"{host or ''}:{index}")
     else:
@@ -133,7 +137,7 @@ def gpu_entity(places: list[Place]) -> Entity:
     """
     head = places[0]
     host = next((p.host for p in places if p.host), None)
-    gpu = next((p.gpu for p in places if p.gpu is not None), None)
+    gpu = min((p.gpu for p in places if p.gpu is not None), default=None)
     workloads = sorted({p.workload for p in places if p.workload}, key=str)
     jobs = sorted({p.job for p in places if p.job})
     if gpu is None:

@@ -95,7 +95,7 @@ def build_frame(
         at=moment,
         timed=timed,
         columns={},
-        attrs=_attributes(entities, catalogue),
+        attrs=_attributes(entities, catalogue, _makers(pieces, rank)),
         host=_numbers((e.cluster or "", e.host) for e in entities),
         window_s=window_s,
         job=_numbers((e.cluster or "", e.job) for e in entities),
@@ -177,8 +177,18 @@ def _numbers(names: Iterable[tuple[str, str | None]]) -> Ints:
     return np.array(found, dtype=np.int64)
 
 
-def _attributes(entities: list[Entity], catalogue: Catalogue) -> dict[str, Floats]:
-    """Return the ``gpu.*`` facts of each entity's model, NaN where not known."""
+def _makers(pieces: Mapping[str, list[Piece]], rank: Mapping[int, int]) -> dict[int, str]:
+    """Return the vendor of each GPU as its exporter tells it, by the names of its metrics."""
+    return {rank[p.owner]: p.spelling.vendor for group in pieces.values() for p in group}
+
+
+def _attributes(
+    entities: list[Entity], catalogue: Catalogue, makers: Mapping[int, str]
+) -> dict[str, Floats]:
+    """Return the ``gpu.*`` facts of each entity's model, NaN where not known.
+
+    ``gpu.amd`` is also known from the exporter, where the model is not.
+    """
     cache: dict[str | None, Mapping[str, float]] = {}
     out: dict[str, Floats] = {}
     for i, entity in enumerate(entities):
@@ -189,6 +199,10 @@ def _attributes(entities: list[Entity], catalogue: Catalogue) -> dict[str, Float
             if name not in out:
                 out[name] = np.full(len(entities), np.nan)
             out[name][i] = value
+    amd = out.setdefault("amd", np.full(len(entities), np.nan))
+    for i, maker in makers.items():
+        if np.isnan(amd[i]):
+            amd[i] = float(maker == "amd")
     return out
 
 
