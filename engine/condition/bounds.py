@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import groupby
 
-from engine.condition.selectors import constant, duration
+from engine.condition.selectors import constant
 from engine.condition.spelled import Scope, Spelled
 from engine.condition.tree import (
     Absolute,
@@ -87,7 +87,7 @@ class Numbers(Spelled, ABC):
                 return replace(inner, lower=f"(-{inner.upper})", upper=f"(-{inner.lower})")
             case Absolute():
                 inner = self.number(node.operand, scope)
-                if inner is None or self._never_negative(node.operand):
+                if inner is None or self.never_negative(node.operand):
                     return inner
                 text = f"abs({inner.upper})"
                 return replace(inner, lower=text, upper=text) if inner.exact else None
@@ -108,7 +108,7 @@ class Numbers(Spelled, ABC):
                 anchor = self.anchor(scope, Matcher(self.profile.model, "=~", regex))
                 parts.append(f"{anchor} * {constant(value)}")
         text = f"({f' or on({scope.labels}) '.join(parts)})"
-        return Bound(text, text)
+        return Bound(text, text) if parts else None
 
     def _patterns(self, attr: str) -> list[tuple[float, str]]:
         models = self.catalogue.models
@@ -143,7 +143,7 @@ class Numbers(Spelled, ABC):
             case "avg":
                 return self._between(over["avg"], over["avg"], scope)
             case "quantile" if self.profile.one_series and node.q is not None:
-                q, window = constant(node.q), duration(node.window_s)
+                q, window = constant(node.q), self.window(node.window_s)
                 ranked = self.series(
                     node.signal, scope, lambda s, at: f"quantile_over_time({q}, {s}[{window}]{at})"
                 )
@@ -190,7 +190,7 @@ class Numbers(Spelled, ABC):
         the rate between first and last sample is at least PromQL's. Over several series all that
         is sure is that a counter which did not move did not grow.
         """
-        by, window = scope.labels, duration(node.window_s)
+        by, window = scope.labels, self.window(node.window_s)
         lower, upper = f"({moved} * 0)", f"({moved} * {HUGE})"
         if self.profile.one_series and node.function == "rate":
             lower = f"max by ({by}) ({self.windowed('rate', node.signal, node.window_s, scope)})"
@@ -276,7 +276,7 @@ class Numbers(Spelled, ABC):
             lower = upper = made(left.upper, below)
         elif right.scalar or left.scalar:
             return self._scaled(node, left, right, made)
-        elif not (self._never_negative(node.left) and self._never_negative(node.right)):
+        elif not (self.never_negative(node.left) and self.never_negative(node.right)):
             return None
         elif node.op == "*":
             lower, upper = made(left.lower, right.lower), made(left.upper, right.upper)
@@ -290,7 +290,7 @@ class Numbers(Spelled, ABC):
     ) -> Bound | None:
         """Bound a bound times a constant, divided by one, or a constant divided by a bound."""
         if isinstance(node.left, Number) and node.op == "/":
-            if node.left.value < 0 or not self._never_negative(node.right):
+            if node.left.value < 0 or not self.never_negative(node.right):
                 return None
             lower = made(left.lower, f"({right.upper} != 0)")
             upper = made(left.upper, f"clamp_min({right.lower}, {TINY})")
@@ -301,7 +301,7 @@ class Numbers(Spelled, ABC):
             lower, upper = upper, lower
         return Bound(lower, upper, exact=False, known=left.known and right.known)
 
-    def _never_negative(self, node: Numeric) -> bool:
+    def never_negative(self, node: Numeric) -> bool:
         """Say whether a number cannot be below zero, by the ranges of its signals."""
         match node:
             case Number(value=value):
@@ -312,11 +312,11 @@ class Numbers(Spelled, ABC):
             case Attr() | Age() | Share() | Absolute() | PeerCount():
                 return True
             case Binary(op="+" | "*" | "/"):
-                return self._never_negative(node.left) and self._never_negative(node.right)
+                return self.never_negative(node.left) and self.never_negative(node.right)
             case Coalesce(options=options):
-                return all(self._never_negative(option) for option in options)
+                return all(self.never_negative(option) for option in options)
             case Peers() | PastNumber():
-                return self._never_negative(node.operand)
+                return self.never_negative(node.operand)
             case _:
                 return False
 

@@ -58,13 +58,19 @@ def pushdown(tree: Truthy, catalogue: Catalogue, profile: LabelProfile) -> Pushd
     return compiler.truth(tree, compiler.scope)
 
 
+def narrowing(tree: Truthy, catalogue: Catalogue, profile: LabelProfile) -> Pushdown | None:
+    """Compile a tree as `pushdown` does; None where the result would be every entity."""
+    compiler = _Compiler(tree, catalogue, profile)
+    return compiler.narrowed(tree, compiler.scope)
+
+
 class _Compiler(Numbers):
     def truth(self, node: Truthy, scope: Scope) -> Pushdown:
         """Return the query for the entities for which a node is true."""
-        found = self._truth(node, scope)
+        found = self.narrowed(node, scope)
         return Pushdown(self.anchor(scope), exact=False) if found is None else found
 
-    def _truth(self, node: Truthy, scope: Scope) -> Pushdown | None:
+    def narrowed(self, node: Truthy, scope: Scope) -> Pushdown | None:
         """Return the query, None if every entity must be looked at."""
         match node:
             case Compare():
@@ -75,7 +81,7 @@ class _Compiler(Numbers):
                 return self._joined("or", parts, scope)
             case PastTruth(operand=operand, offset_s=offset_s):
                 earlier = replace(scope, offset_s=scope.offset_s + offset_s)
-                return self._truth(operand, earlier)
+                return self.narrowed(operand, earlier)
             case Has():
                 return self._has(node, scope)
             case IsCode():
@@ -95,7 +101,7 @@ class _Compiler(Numbers):
                 return None
 
     def _joined(self, word: str, parts: Sequence[Truthy], scope: Scope) -> Pushdown | None:
-        found = [self._truth(part, scope) for part in parts]
+        found = [self.narrowed(part, scope) for part in parts]
         kept = [part for part in found if part is not None]
         if not kept or (word == "or" and len(kept) < len(found)):
             return None
@@ -117,19 +123,35 @@ class _Compiler(Numbers):
             return None
         on = "" if left.scalar or right.scalar else f"on({scope.labels}) "
         exact = left.exact and right.exact
+        left, right = self._loosened(node, left, right)
 
         def made(a: str, op: str, b: str) -> str:
             return f"({a} {op} {on}{b})"
 
-        if exact or node.op in {">", ">="}:
-            return Pushdown(made(left.upper, node.op, right.lower), exact)
         if node.op in {"<", "<="}:
             return Pushdown(made(left.lower, node.op, right.upper), exact)
+        if exact or node.op in {">", ">="}:
+            return Pushdown(made(left.upper, node.op, right.lower), exact)
         if node.op == "!=":
             return None
         above = made(left.upper, ">=", right.lower)
         below = made(left.lower, "<=", right.upper)
         return Pushdown(f"({above} and on({scope.labels}) {below})", exact)
+
+    def _loosened(self, node: Compare, left: Bound, right: Bound) -> tuple[Bound, Bound]:
+        """Move the bounds apart by the profile's slack; the side must not be below zero for it."""
+        slack = self.profile.slack
+        if not slack or node.op in {"==", "!="}:
+            return left, right
+        up, down = repr(1.0 + slack), repr(1.0 - slack)
+        above = node.op in {">", ">="}
+        if not left.scalar and self.never_negative(node.left):
+            upper, lower = f"({left.upper} * {up})", f"({left.lower} * {down})"
+            return replace(left, upper=upper) if above else replace(left, lower=lower), right
+        if self.never_negative(node.right):
+            upper, lower = f"({right.upper} * {up})", f"({right.lower} * {down})"
+            return left, replace(right, lower=lower) if above else replace(right, upper=upper)
+        return left, right
 
     def _has(self, node: Has, scope: Scope, *, negated: bool = False) -> Pushdown | None:
         newest = self.newest(node.signal, scope)

@@ -33,6 +33,10 @@ class LabelProfile:
         selector: matchers that every selector gets.
         one_series: the server is known to keep each signal of an entity in one series. Where it
             is not, an average over several series is only bounded, never exact.
+        closed: windows hold the samples at both their ends, as local evaluation has it; servers
+            leave the older end open. Widens every window by one millisecond.
+        slack: by which part of a number a comparison may be missed and still count as true, so
+            that sums rounded in another order on the server do not hide anything.
     """
 
     entity: tuple[str, ...] = ("UUID",)
@@ -40,6 +44,8 @@ class LabelProfile:
     model: str = "modelName"
     selector: tuple[Matcher, ...] = ()
     one_series: bool = False
+    closed: bool = False
+    slack: float = 0.0
 
 
 def quoted(value: str) -> str:

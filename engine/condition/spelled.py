@@ -59,7 +59,11 @@ class Spelled:
         """Return 1 for every entity that matters: by default, one with any usual reading."""
         names = Matcher("__name__", "=~", scope.names or self._usual)
         series = selector("", (names, *self._matchers(scope), *matchers))
-        return f"group by ({scope.labels}) (last_over_time({series}[{duration(self.seen_s)}]))"
+        return f"group by ({scope.labels}) (last_over_time({series}[{self.window(self.seen_s)}]))"
+
+    def window(self, seconds: int) -> str:
+        """Return a range as PromQL writes it, one millisecond longer if its ends must be in it."""
+        return f"{seconds * 1000 + 1}ms" if self.profile.closed else duration(seconds)
 
     def _matchers(self, scope: Scope) -> tuple[Matcher, ...]:
         return (*self.profile.selector, *(Matcher(label, "!=", "") for label in scope.by))
@@ -96,7 +100,7 @@ class Spelled:
         self, function: str, signal: str, window_s: int, scope: Scope, *, scaled: bool = True
     ) -> str | None:
         """Return the union of a range function over the window of each series of a signal."""
-        window = duration(window_s)
+        window = self.window(window_s)
         return self.series(
             signal, scope, lambda name, at: f"{function}({name}[{window}]{at})", scaled=scaled
         )

@@ -2,10 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
+from engine.errors import SourceError
 from engine.samples import Batch, Matcher, Selection
+
+# One element of an instant vector: its labels and its value.
+Element = tuple[Mapping[str, str], float]
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluated:
+    """What a server answered to some instant queries.
+
+    ``at`` is the moment used (Unix s), ``answers`` holds one vector or error a query, in order;
+    ``queries`` counts the requests.
+    """
+
+    at: float
+    answers: tuple[list[Element] | SourceError, ...]
+    queries: int
 
 
 @runtime_checkable
@@ -91,4 +109,30 @@ class Source(Protocol):
 
     async def aclose(self) -> None:
         """Release connections and temporary files. Safe to call twice."""
+        ...
+
+
+@runtime_checkable
+class Evaluator(Protocol):
+    """A source that also evaluates PromQL, so that a question can be narrowed down where data is.
+
+    Attributes:
+        longest_query: characters that a query may have.
+    """
+
+    @property
+    def longest_query(self) -> int:
+        """Characters that a query may have."""
+        ...
+
+    async def evaluate(self, queries: Sequence[str], *, at: float | None) -> Evaluated:
+        """Evaluate instant queries, a few at a time.
+
+        Args:
+            queries: PromQL, each with a vector as its result.
+            at: the moment (Unix s), None for the server's now.
+
+        Returns:
+            A vector for each query, or why there is none: one that fails leaves the others.
+        """
         ...

@@ -17,7 +17,15 @@ from engine.errors import SourceError, UsageError
 from engine.samples import Batch, Matcher, RawSeries, Selection
 from engine.sources.httpoptions import HttpOptions, parse_url, shown_url
 from engine.sources.matching import clip, distinct, series_key
-from engine.sources.promjson import Answer, error_text, parse_answer, to_label_sets, to_series
+from engine.sources.port import Element, Evaluated
+from engine.sources.promjson import (
+    Answer,
+    error_text,
+    parse_answer,
+    to_label_sets,
+    to_series,
+    to_vector,
+)
 from engine.sources.selector import GET_LIMIT, POST_LIMIT, selectors, window_ms
 from engine.sources.text import some
 from engine.sources.web import WebClient
@@ -25,6 +33,8 @@ from engine.sources.weberrors import bad_status
 
 # The Date header has whole seconds, and an answer may take a while: below this, clocks agree (s).
 _SKEW_S = 30.0
+# Heavy queries sent at the same time: a server evaluates each on one core, and has others to serve.
+_AT_ONCE = 4
 
 T = TypeVar("T")
 
@@ -134,6 +144,28 @@ class PrometheusSource:
         _, parts, _ = await self._wave(wave, at, fetch)
         found = [dict(labels_) for part in parts for labels_ in part]
         return distinct(((one.pop("__name__", ""), one) for one in found), labels)
+
+    @property
+    def longest_query(self) -> int:
+        """Characters that a query may have."""
+        return POST_LIMIT if self._method == "POST" else GET_LIMIT
+
+    async def evaluate(self, queries: Sequence[str], *, at: float | None) -> Evaluated:
+        """Evaluate instant queries, a few at a time; see `engine.sources.port.Evaluator`."""
+        before = self._web.sent
+        moment = self._now() if at is None else at
+        turns = asyncio.Semaphore(_AT_ONCE)
+
+        async def one(query: str) -> list[Element] | SourceError:
+            async with turns:
+                try:
+                    answer = await self._ask(query, window_ms(moment, 0.0)[0], "vector")
+                    return to_vector(answer, self.name)
+                except SourceError as e:
+                    return e
+
+        answers = await asyncio.gather(*(one(query) for query in queries))
+        return Evaluated(moment, tuple(answers), self._web.sent - before)
 
     def take_warnings(self) -> list[str]:
         """Return the warnings that no answer has carried yet, and forget them."""

@@ -131,6 +131,18 @@ def to_series(answer: Answer, where: str) -> list[RawSeries]:
     return series
 
 
+def to_vector(answer: Answer, where: str) -> list[tuple[Mapping[str, str], float]]:
+    """Return labels and value of every element of a vector.
+
+    Raises:
+        SourceError: the vector is not of the shape the API promises.
+    """
+    try:
+        return [(_labels(one), float(one["value"][1])) for one in answer.result]
+    except (KeyError, TypeError, ValueError, IndexError) as e:
+        raise _bad(where, "answers with a vector that is malformed") from e
+
+
 def _labels(one: Mapping[str, Any]) -> dict[str, str]:
     given = one["metric"]
     if type(given) is not dict:
