@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from bot.answer import Answer
 from bot.attachments import Fetch, FileRef
-from bot.commands import ask, calc, decode, export, kb, read, rules, ruletests, sweep, why
+from bot.commands import ask, calc, decode, export, kb, read, rules, ruletests, sweep, why, whynot
 from bot.commands import help as help_
 from bot.commands.arguments import Arguments
 from bot.enginethread import EngineThread
@@ -281,6 +281,8 @@ class Backend:
     async def _rules(self, args: Arguments) -> Answer:
         action, names = args.text("action", "list"), args.texts("names")
         name = args.text("name", names[0] if names else "")
+        if action == "why-not":
+            return await self._why_not(name, args)
         args.done()
         catalogue = self._ready.catalogue
         run: Mapping[str, Callable[[], Answer]] = {
@@ -290,8 +292,19 @@ class Backend:
             "lint": lambda: rules.lint(self._overlays),
         }
         if action not in run:
-            raise UsageError(f"rules cannot {action!r}", hint=f"use one of {', '.join(run)}")
+            known = ", ".join([*run, "why-not"])
+            raise UsageError(f"rules cannot {action!r}", hint=f"use one of {known}")
         return await self._apart(run[action])
+
+    async def _why_not(self, rule: str, args: Arguments) -> Answer:
+        target = args.text("target")
+        at, window_s = args.moment("at", self._clock()), args.window("window", self._window_s)
+        args.done()
+        return await self._with_source(
+            lambda source: whynot.run(
+                rule, target, engine=self._ready, source=source, at=at, window_s=window_s
+            )
+        )
 
     async def _help(self, args: Arguments) -> Answer:
         topic = args.text("topic", "")

@@ -14,7 +14,8 @@ calc      ``words`` (a list: the calculator, then ``input=value``)
 kb        ``action`` (list, show, search, lint), ``text``
 read      ``text``; ``files`` (of a Slack message, see `bot.attachments`)
 capture   ``profiler``, ``target``, ``duration_s`` (seconds)
-rules     ``action`` (list, show, lint, test), ``name``
+rules     ``action`` (list, show, lint, test, why-not), ``name``; for why-not ``target``,
+          ``at``, ``window``
 help      ``topic`` (a command)
 ========  ==========================================================================
 """

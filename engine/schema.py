@@ -13,6 +13,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from engine.capture.plan import CapturePlan, CaptureRun
+from engine.diagnosis.whynotmodel import WhyNot
 from engine.errors import UsageError
 from engine.history import Event
 from engine.lookup.model import Ask, Calculation
@@ -30,6 +31,7 @@ ANSWERS: dict[str, type] = {
     "calc": Calculation,
     "capture-plan": CapturePlan,
     "capture-run": CaptureRun,
+    "rules-why-not": WhyNot,
 }
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _SPARSE = ("Entity", "Item")

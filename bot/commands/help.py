@@ -60,7 +60,11 @@ TOPICS = (
         "plan a profile of a running program; it runs once somebody approves it",
         ("capture nsys node-3:5 10s",),
     ),
-    Topic("rules", "list the rules, or show one with its thresholds", ("rules list",)),
+    Topic(
+        "rules",
+        "list the rules, show one with its thresholds, or say why one did not fire",
+        ("rules list", "rules why-not power_brake node-3:5"),
+    ),
     Topic("help", "show this, or more about one command", ("help why",)),
 )
 

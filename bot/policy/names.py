@@ -12,8 +12,8 @@ from engine.model import Kind
 from engine.topology import Target, parse_target
 
 FLEET = "fleet"
-# Commands whose ``target`` argument names what they look at or touch.
-_TARGETED = frozenset({"why", "capture", "approve"})
+# Commands whose ``target`` argument names what they look at or touch (of rules: why-not).
+_TARGETED = frozenset({"why", "capture", "approve", "rules"})
 
 
 @dataclass(frozen=True, slots=True)

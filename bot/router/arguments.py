@@ -41,7 +41,7 @@ _CAPTURE_FORM = "write it like: capture nsys node-3:5 10s"
 # Every capture is a plan first, whichever is asked for; the others need the store.
 _CAPTURE_ACTIONS = frozenset({"run", "plan"})
 _ELSEWHERE = frozenset({"list", "show", "cancel"})
-_RULE_ACTIONS = frozenset({"list", "show", "test", "lint"})
+_RULE_ACTIONS = frozenset({"list", "show", "test", "lint", "why-not"})
 _KB_ACTIONS = frozenset({"list", "show", "search", "lint"})
 
 
@@ -142,11 +142,24 @@ def _rules(words: Words) -> dict[str, Json]:
     action, *names = words.values
     if action.lower() not in _RULE_ACTIONS:
         action, names = "show", list(words.values)
+    if action.lower() == "why-not":
+        return _why_not(names, words.options)
+    if words.options:
+        option = next(iter(words.options))
+        raise UsageError(f"rules {shown(action)} has no option --{option}", hint="rules show NAME")
     if len(names) > 1 or (names and action.lower() in {"list", "lint"}):
         raise UsageError(f"too many words after rules {shown(action)}", hint="rules show NAME")
     if not names and action.lower() == "show":
         raise UsageError("rules show needs a name", hint="for example: rules show power_brake")
     return {"action": action.lower(), **({"name": names[0]} if names else {})}
+
+
+def _why_not(names: list[str], options: Mapping[str, str]) -> dict[str, Json]:
+    if len(names) < 2:
+        hint = "for example: rules why-not power_brake node-3:5"
+        raise UsageError("rules why-not needs a rule and a target", hint=hint)
+    target = shortest(parse_target(" ".join(names[1:])))
+    return {"action": "why-not", "name": names[0], "target": target, **_period(options)}
 
 
 def _ask(words: Words) -> dict[str, Json]:
@@ -210,6 +223,6 @@ PARSERS: dict[str, tuple[tuple[str, ...], Parser]] = {
     "kb": ((), _kb),
     "export": (("runbooks",), _export),
     "capture": ((), _capture),
-    "rules": ((), _rules),
+    "rules": (("at", "window"), _rules),
     "help": ((), _help),
 }

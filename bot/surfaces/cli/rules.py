@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 import click
@@ -82,6 +83,60 @@ def test(names: tuple[str, ...], common: options.Common) -> int:
     with Progress("testing rules"):
         answer = _remote(common, "test", *names) or ruletests.run(names, _catalogue(common))
     return show(answer, as_json=common.as_json, color=common.color, fail_on=Level.CRITICAL)
+
+
+@command.command("why-not")
+@click.argument("rule", shell_complete=_rule_names)
+@click.argument("target")
+@options.source
+@options.period
+@options.common
+def why_not(
+    *,
+    rule: str,
+    target: str,
+    source: options.SourceOptions,
+    at: float | None,
+    window: float | None,
+    common: options.Common,
+) -> int:
+    """Say why RULE, a cause or a symptom, did not fire for TARGET: what it needs, what was read."""
+    if common.server:
+        from bot.surfaces.cli.remote import ask, no_source  # noqa: PLC0415
+
+        no_source(source)
+        args = {"action": "why-not", "name": rule, "target": target, "at": at, "window": window}
+        answer = ask(common, "rules", args)
+    else:
+        answer = asyncio.run(_why_not(rule, target, source, at, window, common))
+    return show(answer, as_json=common.as_json, color=common.color)
+
+
+async def _why_not(
+    rule: str,
+    target: str,
+    source: options.SourceOptions,
+    at: float | None,
+    window: float | None,
+    common: options.Common,
+) -> Answer:
+    from bot.commands import whynot  # noqa: PLC0415
+    from bot.surfaces.cli.inputs import prepare  # noqa: PLC0415
+    from bot.surfaces.cli.progress import Progress  # noqa: PLC0415
+
+    with Progress("reading") as progress:
+        setup = prepare(common, source, progress)
+        try:
+            return await whynot.run(
+                rule,
+                target,
+                engine=setup.engine,
+                source=setup.source,
+                at=at,
+                window_s=window or setup.settings.window,
+            )
+        finally:
+            await setup.aclose()
 
 
 @command.command("lint")
