@@ -8,9 +8,17 @@ from dataclasses import replace
 import numpy as np
 
 from engine.samples import Floats, RawSeries
-from engine.simulate.scenarios.base import Make, Scenario, Severity
+from engine.simulate.scenarios.base import Make, Severity
+from engine.simulate.scenarios.nvidia_boards import DECODE
 from engine.simulate.scenarios.recorder import Recorder
-from engine.simulate.scenarios.services_base import LoadOf, onset, replica, single, ups_and_downs
+from engine.simulate.scenarios.services_base import (
+    LoadOf,
+    onset,
+    replica,
+    service,
+    single,
+    ups_and_downs,
+)
 from engine.simulate.scenarios.serving import (
     HUGE,
     LARGE,
@@ -94,6 +102,8 @@ def _refused(rng: np.random.Generator, severity: Severity, ts: Floats) -> Load:
     return Load(users=users, prompt=800.0, output=250.0, rejected=rejected)
 
 
+# A batch of 16 takes about as long as one of 4: much of each step the GPU waits for memory.
+_SPARE = DECODE.but(gr=0.8, sm=0.35, dram=0.38, tensor=0.03, power=0.3)
 _LIMITED = replace(LARGE, max_seqs=64)
 
 
@@ -127,45 +137,39 @@ def _replicas(rng: np.random.Generator, severity: Severity) -> list[RawSeries]:
     return found
 
 
-def _service(
-    ident: str, title: str, target: str, causes: tuple[str, ...], make: Make,
-    culprit: str | None = None,
-) -> Scenario:  # fmt: skip
-    return Scenario(ident, title, "serving", f"svc/{target}", causes, make, culprit)
-
-
 _70B = "meta-llama/Llama-3.1-70B-Instruct"
 _8B = "meta-llama/Llama-3.1-8B-Instruct"
 
 SCENARIOS = (
-    _service("kv-cache-pressure-vllm", "KV cache nearly full, nothing preempted yet", _70B,
-             ("kv_cache_pressure",), single(_70B, LARGE, _pressure(LARGE))),
-    _service("kv-cache-pressure-trtllm", "KV cache of trtllm-serve nearly full", _8B,
+    service("kv-cache-pressure-vllm", "KV cache nearly full, nothing preempted yet", _70B,
+             ("kv_cache_pressure",), single(_70B, LARGE, _pressure(LARGE), under=DECODE)),
+    service("kv-cache-pressure-trtllm", "KV cache of trtllm-serve nearly full", _8B,
              ("kv_cache_pressure",), _peer("trtllm", "llama-8b", SMALL, _pressure(SMALL),
                                            lambda r, s: trtllm(r, s, _8B))),
-    _service("kv-cache-cascade-vllm", "KV cache full, requests preempted", _70B,
-             ("kv_cache_cascade",), single(_70B, LARGE, _cascade(LARGE))),
-    _service("kv-cache-cascade-v0", "KV cache of an old vLLM full, requests preempted and swapped",
+    service("kv-cache-cascade-vllm", "KV cache full, requests preempted", _70B,
+             ("kv_cache_cascade",), single(_70B, LARGE, _cascade(LARGE), under=DECODE)),
+    service("kv-cache-cascade-v0", "KV cache of an old vLLM full, requests preempted and swapped",
              _8B, ("kv_cache_cascade",), single(_8B, SMALL, _cascade(SMALL), versions=("v0",))),
-    _service("kv-cache-cascade-sglang", "SGLang retracts requests for lack of tokens", _70B,
+    service("kv-cache-cascade-sglang", "SGLang retracts requests for lack of tokens", _70B,
              ("kv_cache_cascade",), _peer("sglang", "llama-70b", LARGE, _cascade(LARGE),
                                           lambda r, s: sglang(r, s, _70B))),
-    _service("queue-saturation-vllm", "All slots taken while the KV cache has room", _8B,
-             ("queue_saturation", "admission_limit"), single(_8B, SMALL, _saturated(SMALL))),
-    _service("queue-saturation-tgi", "TGI's queue grows at a full batch",
+    service("queue-saturation-vllm", "All slots taken while the KV cache has room", _8B,
+             ("queue_saturation", "admission_limit"),
+             single(_8B, SMALL, _saturated(SMALL), under=DECODE)),
+    service("queue-saturation-tgi", "TGI's queue grows at a full batch",
              "mistralai/Mixtral-8x7B-Instruct-v0.1", ("queue_saturation", "admission_limit"),
              _peer("tgi", "mixtral", _LIMITED, _saturated(_LIMITED), tgi)),
-    _service("queue-saturation-triton", "TensorRT-LLM in Triton: scheduled at its maximum",
+    service("queue-saturation-triton", "TensorRT-LLM in Triton: scheduled at its maximum",
              "tensorrt_llm", ("queue_saturation", "admission_limit"),
              _peer("triton", "triton-llama", _LIMITED, _saturated(_LIMITED),
                    lambda r, s: triton(r, s, "tensorrt_llm"))),
-    _service("admission-limit-seqs", "max_num_seqs of 16 holds requests back", _8B,
+    service("admission-limit-seqs", "max_num_seqs of 16 holds requests back", _8B,
              ("admission_limit", "queue_saturation"),
-             single(_8B, replace(SMALL, max_seqs=16), _few_slots)),
-    _service("admission-limit-rejections", "Requests refused at a queue limit", _70B,
+             single(_8B, replace(SMALL, max_seqs=16), _few_slots, under=_SPARE)),
+    service("admission-limit-rejections", "Requests refused at a queue limit", _70B,
              ("admission_limit",), single(_70B, LARGE, _refused, versions=("v1",))),
-    _service("engine-imbalance-dp", "One data-parallel engine is full, three are not",
+    service("engine-imbalance-dp", "One data-parallel engine is full, three are not",
              "deepseek-ai/DeepSeek-V3", ("engine_imbalance",), _data_parallel),
-    _service("engine-imbalance-replicas", "One replica queues, three idle",
+    service("engine-imbalance-replicas", "One replica queues, three idle",
              "Qwen/Qwen2.5-32B-Instruct", ("engine_imbalance",), _replicas),
 )  # fmt: skip

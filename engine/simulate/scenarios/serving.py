@@ -147,6 +147,7 @@ def settle(engine: Engine, load: Load, n: int) -> State:
     busy = np.clip(in_kernels * np.minimum(running, 1.0), 0.0, 0.99)
     return State(
         load, engine, running, held, np.clip(running / fits, 0.0, 1.0), rps,
-        held / np.maximum(rps, 1e-6), prefill * stretch, decode / output * stretch, busy,
+        (held + wide(load.deferred)) / np.maximum(rps, 1e-6), prefill * stretch,
+        decode / output * stretch, busy,
         np.minimum(running + rps * computed * gap * stretch, float(engine.max_tokens)),
     )  # fmt: skip

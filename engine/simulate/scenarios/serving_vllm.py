@@ -131,8 +131,10 @@ def _latencies(record: Recorder, state: State, labels: Mapping[str, str], versio
     record.histogram("vllm:request_generation_tokens", done, [(1.0, load.output)], TOKENS, labels,
                      shape=3.0)  # fmt: skip
     steps = record.events(1.0 / np.maximum(state.itl_s, 1e-3))
-    record.histogram("vllm:iteration_tokens_total", steps, [(1.0, state.step_tokens)], STEP_TOKENS,
-                     labels)  # fmt: skip
+    # A step that stalls decodes carries as much of a prompt as one step may.
+    per_step = [(1.0 - stalls, np.minimum(state.step_tokens, state.engine.max_tokens)),
+                (stalls, record.wide(0.95 * state.engine.max_tokens))]  # fmt: skip
+    record.histogram("vllm:iteration_tokens_total", steps, per_step, STEP_TOKENS, labels)
     if version == "v1":
         computed = record.wide(load.prompt) * (1.0 - record.wide(load.hit))
         record.histogram("vllm:request_prefill_kv_computed_tokens", done, [(1.0, computed)], TOKENS,
