@@ -208,6 +208,21 @@ class EngineInfo:
 
 
 @dataclass(frozen=True, slots=True)
+class Change:
+    """Something about an entity that changed in the last day: a limit, a driver, its workload.
+
+    ``before`` and ``after`` carry units, ``at`` is when it was first seen (Unix s).
+    """
+
+    what: str
+    before: str
+    after: str
+    at: float
+    entity: Entity
+    says: str
+
+
+@dataclass(frozen=True, slots=True)
 class Why:
     """The answer to ``gpuwhy why``."""
 
@@ -224,7 +239,13 @@ class Why:
     waves: int
     warnings: tuple[str, ...] = ()
     members: tuple[Entity, ...] = ()
+    changes: tuple[Change, ...] = ()
     schema: str = field(default="gpuwhy/why/1")
+
+    @property
+    def causes(self) -> frozenset[str]:
+        """The causes that were diagnosed, effects left out."""
+        return frozenset(d.cause for d in self.diagnoses)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,10 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from bot.answer import Answer, Block, Heading, Line, Text, code, line, muted, strong
+from bot.answer import (
+    Answer,
+    Block,
+    Bullet,
+    Heading,
+    Line,
+    Text,
+    bullets,
+    code,
+    line,
+    muted,
+    strong,
+)
 from bot.commands import parts
 from bot.phrases import count, entities, some
-from engine.model import Entity, Kind, Verdict, Why, to_json
+from bot.times import utc
+from engine.model import Change, Entity, Kind, Verdict, Why, to_json
+from engine.units import duration
 
 if TYPE_CHECKING:
     from engine.diagnosis import Engine
@@ -111,9 +125,17 @@ def _blocks(why: Why) -> Iterator[Block]:
         yield from parts.diagnosis_blocks(note, why.target, why.at)
     if why.verdict is Verdict.DEGRADED and not why.unknown:
         yield Text(line("Every reading that the rules ask for was there."))
+    if why.changes:
+        yield Heading(line("Changed in the last day"), 2)
+        yield bullets(_change(change, why.at) for change in why.changes)
     yield from parts.warning_blocks(why.warnings)
     yield from parts.unseen_blocks(why.unknown)
     yield parts.about(_about(why))
+
+
+def _change(change: Change, at: float | None) -> Bullet:
+    before = "" if at is None else f", {duration(max(at - change.at, 0.0))} before"
+    return Bullet(line(change.says, muted(f" at {utc(change.at)}{before}")))
 
 
 def _about(why: Why) -> Iterator[tuple[str, Line]]:

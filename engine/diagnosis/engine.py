@@ -7,6 +7,7 @@ between questions, so the same readings always give the same answer.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from engine import __version__
 from engine.catalogue.types import Catalogue
@@ -16,11 +17,12 @@ from engine.diagnosis.history import LOOKBACK_HISTORY_S, date_xid, of_gauge
 from engine.diagnosis.judge import Judgement, Judges, missing_core
 from engine.diagnosis.logged import earlier, elsewhere, unknown_logs, unmatched
 from engine.diagnosis.logwatch import LogWatch
+from engine.diagnosis.lookback import LOOKBACK_DAY_S, MOST_GPUS, SETTINGS, changes, repeated
 from engine.diagnosis.lost import lost, no_such_entity, placeholder
 from engine.diagnosis.present import current, late, silent
 from engine.diagnosis.related import OWN, beside, gpus, own
-from engine.errors import UsageError
-from engine.model import EngineInfo, Entity, Kind, Sweep, Why
+from engine.errors import SourceError, UsageError
+from engine.model import EngineInfo, Entity, Kind, Sweep, Verdict, Why
 from engine.samples import Matcher, Selection
 from engine.signals.labels import node_entity
 from engine.signals.normalise import Readings
@@ -89,7 +91,41 @@ class Engine:
         got.warnings += earlier(readings.frame, chosen, window_s)
         answers = self._judge_all(readings, chosen)
         answers = await self._date_old_xids(source, got, readings, chosen, answers)
-        return self._why(target, readings, chosen, answers, got, window_s)
+        found = self._why(target, readings, chosen, answers, got, window_s)
+        return await self._with_past(found, source, got, readings)
+
+    async def _with_past(self, found: Why, source: Source, got: Fetched, readings: Readings) -> Why:
+        """Add what changed in the last day about what is sick, and whether it came before."""
+        if found.verdict is not Verdict.DEGRADED or not readings.frame.timed or got.at is None:
+            return found
+        sick = {e.key for d in found.diagnoses for e in (d.entity, *(x.entity for x in d.evidence))}
+        frame = readings.frame
+        chosen = [i for i, e in enumerate(frame.entities) if e.key in sick][:MOST_GPUS]
+        if not chosen:
+            return found
+        wanted = [*SETTINGS, *(("xid", "xid_count") if "app_fault_xid" in found.causes else ())]
+        names = self.fetcher.spelled(wanted) + self.fetcher.sign_of_life()
+        places = [p for i in chosen for p in readings.places[i]]
+        past = self.fetcher.start(got.at, LOOKBACK_DAY_S)
+        past.window_s = LOOKBACK_DAY_S
+        asked = self.fetcher.history_of(places, names)
+        boot = self.fetcher.spelled(["node_boot_time"])
+        for host in sorted({p.host for p in places if p.host}):
+            asked += self.fetcher.hosts_own(host, LOOKBACK_DAY_S, boot)
+        try:
+            await self.fetcher.ask(source, past, asked)
+        except SourceError as error:
+            lost = f"what changed in the last day is not known: {error.one_line()}"
+            return replace(found, warnings=(*found.warnings, lost))
+        history = self.fetcher.frame(past)
+        series, entities = past.batch.series, [frame.entities[i] for i in chosen]
+        return replace(
+            found,
+            diagnoses=repeated(found.diagnoses, history, series, self.catalogue, got.at),
+            changes=changes(series, history, entities, self.catalogue, got.at),
+            queries=found.queries + past.batch.queries,
+            waves=found.waves + past.waves,
+        )
 
     async def _read(
         self, target: Target, source: Source, got: Fetched, watch: LogWatch

@@ -236,18 +236,22 @@ class Fetcher:
             if names
         ]
 
-    def hosts_own(self, host: str, window_s: float) -> list[Selection]:
+    def hosts_own(
+        self, host: str, window_s: float, names: tuple[str, ...] | None = None
+    ) -> list[Selection]:
         """Return the selections of what a host says of itself: node_exporter and its like.
 
         Their host is in the scrape address, or in the label ``node`` that Kubernetes gives.
+        ``names`` are the metrics asked for, by default all of hosts, ports and mounts.
         """
-        if not self.names.host:
+        names = self.names.host if names is None else names
+        if not names:
             return []
         address = Matcher("instance", "=~", re.escape(host) + r"(:[0-9]+)?")
         elsewhere = (Matcher("node", "=", host), Matcher("instance", "!~", address.value))
         return [
-            Selection(self.names.host, (address,), window_s),
-            Selection(self.names.host, elsewhere, window_s),
+            Selection(names, (address,), window_s),
+            Selection(names, elsewhere, window_s),
         ]
 
     def workloads_of(self, entities: Sequence[Entity], target: Target) -> list[Selection]:
@@ -321,6 +325,11 @@ class Fetcher:
             for matchers in host_matchers(host)
         ]
         return out
+
+    def spelled(self, signals: Iterable[str]) -> tuple[str, ...]:
+        """Return the metric names of some signals."""
+        found = (s.name for name in signals for s in self.catalogue.signals[name].spellings)
+        return tuple(dict.fromkeys(found))
 
     def sign_of_life(self) -> tuple[str, ...]:
         """Return the names of the one reading that every GPU exporter has: the die temperature."""

@@ -21,6 +21,7 @@ OLD_XID = {**STOCK, "DCGM_FI_DEV_XID_ERRORS": 31}
 WHY = [
     "schema", "target", "at", "window_s", "verdict", "diagnoses", "notes", "unknown", "coverage",
     "engine", "queries", "waves", "warnings", "members",
+    "changes",
 ]  # fmt: skip
 DIAGNOSIS = [
     "cause", "title", "class", "entity", "severity", "confidence", "says", "evidence", "against",

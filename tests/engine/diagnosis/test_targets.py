@@ -174,7 +174,7 @@ async def test_the_siblings_of_a_pods_gpu_are_looked_at():
     others = [s for s in node(FULL) if s.labels["gpu"] != "1"]
     answer = await ask(mine + others, "pod/ml/train-0")
     assert causes(answer) == ["cooling_outlier"]
-    assert answer.waves == 2
+    assert answer.waves == 3  # the pod, its node, the last day of what is sick
 
 
 async def test_a_job_over_two_nodes_by_the_label_of_the_slurm_mapping():
