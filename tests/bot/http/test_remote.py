@@ -219,6 +219,34 @@ def test_serve_check_says_everything_in_one_line_each(tmp_path, monkeypatch, cap
             2,
             "policy: no command capure",
         ),
+        ({"GPUWHY_WATCH_EVERY": "10s"}, 2, "watch: watch.every is set, but there is no source"),
+        (
+            {"GPUWHY_WATCH_EVERY": "10s", "GPUWHY_WATCH_PROMETHEUS": "http://127.0.0.1:1"},
+            3,
+            "watch: http://127.0.0.1:1",
+        ),
+        (
+            {"GPUWHY_WATCH_EVERY": "10s", "GPUWHY_WATCH_WHERE": "cluster"},
+            2,
+            "watch: watch.where: selector, column 8",
+        ),
+        (
+            {"GPUWHY_WATCH_EVERY": "10s", "GPUWHY_WATCH_CHANNEL": "C0123"},
+            2,
+            "watch: watch.channel is set, but slack.mode is off",
+        ),
+        (
+            {"GPUWHY_WATCH_CHANNEL": "C0123"},
+            2,
+            "watch: watch.channel is set, but not how often to look; set watch.every",
+        ),
+        (
+            {"GPUWHY_WATCH_CHANNEL": "#gpus"},
+            2,
+            "GPUWHY_WATCH_CHANNEL: watch.channel: must be the id",
+        ),
+        ({"GPUWHY_WATCH_EVERY": "10ms"}, 2, "GPUWHY_WATCH_EVERY: watch.every: "),
+        ({"GPUWHY_WATCH_HOLD": "soon"}, 2, "watch.hold: cannot read 'soon'"),
     ],
 )
 def test_serve_check_finds_what_is_wrong(variables, status, says, tmp_path, monkeypatch, capsys):
