@@ -30,7 +30,8 @@ class Gpu:
 
     ``labels`` are added to its series (``pod``, ``hpc_job`` …); from ``gone_at`` (Unix s) the
     exporter no longer sees it. ``more`` holds series with labels of their own: metric name, labels
-    added, values.
+    added, values. With ``views`` every field comes once for each of them, with its labels and its
+    own values (NaN: not there), as for pods that share a GPU and for MIG instances.
     """
 
     host: str
@@ -45,6 +46,7 @@ class Gpu:
     labels: dict[str, str] = field(default_factory=dict)
     gone_at: float | None = None
     more: list[tuple[str, dict[str, str], Floats | float]] = field(default_factory=list)
+    views: list[tuple[dict[str, str], dict[str, Floats | float]]] = field(default_factory=list)
 
     @property
     def name(self) -> str:

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from engine.samples import Floats, RawSeries
+from engine.samples import Floats, Ints, RawSeries
 from engine.simulate.scenarios.nvidia_boards import Board, Load
 from engine.simulate.scenarios.nvidia_gpu import Gpu
-from engine.simulate.scenarios.nvidia_names import Style, dcgm, smi
+from engine.simulate.scenarios.nvidia_names import Fields, Style, dcgm, smi
 from engine.simulate.scenarios.shapes import STEPS_S, scrapes, series
 
 _BUSES = (0x1B, 0x43, 0x52, 0x61, 0x9D, 0xC3, 0xD1, 0xDF)
@@ -131,10 +131,17 @@ def publish(nodes: Iterable[Node], how: Style) -> list[RawSeries]:
 
 
 def _gpu(item: Node, gpu: Gpu, how: Style) -> Iterator[RawSeries]:
+    for added, own in gpu.views or [({}, {})]:
+        yield from _view(item, gpu, how, added, gpu.fields | own)
+
+
+def _view(
+    item: Node, gpu: Gpu, how: Style, added: dict[str, str], fields: Fields
+) -> Iterator[RawSeries]:
     ts = gpu.ts if gpu.gone_at is None else gpu.ts[gpu.ts < gpu.gone_at]
     if how.kind == "smi":
         labels = {"uuid": gpu.uuid.removeprefix("GPU-"), "instance": f"{item.host}:9835"}
-        named = {**smi(gpu.fields), "nvidia_smi_index": float(gpu.index)}
+        named = {**smi(fields), "nvidia_smi_index": float(gpu.index)}
         about = {**labels, "name": gpu.board.product, "driver_version": item.driver}
         yield series("nvidia_smi_gpu_info", about, ts, 1.0)
     else:
@@ -147,20 +154,25 @@ def _gpu(item: Node, gpu: Gpu, how: Style) -> Iterator[RawSeries]:
             how.host_label: f"{item.host}:9400" if how.host_label == "instance" else item.host,
             "DCGM_FI_DRIVER_VERSION": item.driver,
             **gpu.labels,
+            **added,
         }
-        named = dcgm(how, gpu.fields)
-        for name, added, value in gpu.more:
-            own = np.array(np.broadcast_to(value, gpu.ts.shape), dtype=np.float64)
-            yield series(name, labels | added, ts, own[: ts.size])
+        named = dcgm(how, fields)
+        for name, own, value in gpu.more:
+            yield series(name, labels | own, ts, _full(gpu, value)[: ts.size])
     for name, value in named.items():
-        full = np.broadcast_to(np.asarray(value, dtype=np.float64), gpu.ts.shape)
+        full = _full(gpu, value)
         if item.collected and how.kind != "smi":
             full = full[_held(gpu.ts)]
         yield series(name, labels, ts, full[: ts.size])
 
 
-def _held(ts: Floats) -> Floats:
+def _full(gpu: Gpu, value: Floats | float) -> Floats:
+    return np.array(np.broadcast_to(value, gpu.ts.shape), dtype=np.float64)
+
+
+def _held(ts: Floats) -> Ints:
     """Return, for each scrape, the index of the scrape whose collection it repeats."""
     slots = np.floor(ts / _COLLECT_S)
     first = np.concatenate([[True], slots[1:] != slots[:-1]])
-    return np.maximum.accumulate(np.where(first, np.arange(ts.size), 0))
+    held: Ints = np.maximum.accumulate(np.where(first, np.arange(ts.size), 0))
+    return held
