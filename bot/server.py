@@ -216,6 +216,7 @@ class Server:
             source,
             store=self.store,
             backend=self.backend,
+            policy=self.policy,
             telemetry=self.telemetry,
             wake=self._message,
         )

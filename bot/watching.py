@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from bot.announce import Announcer
-from bot.failure import internal
+from bot.policy import Policy
 from bot.selector import format_selector, parse_selector
 from bot.store import Store
 from bot.store.incidentbook import StoreBook, nobody
@@ -90,6 +90,7 @@ def make_watching(
     *,
     store: Store,
     backend: Backend,
+    policy: Policy,
     telemetry: Telemetry,
     wake: Callable[[], None],
 ) -> Watching:
@@ -100,20 +101,15 @@ def make_watching(
         source: makes what readings come from.
         store: keeps the incidents.
         backend: sweeps.
+        policy: says what is not announced.
         telemetry: counts and times.
         wake: called when something was put in the delivery queue.
     """
 
     async def look(known: Sequence[Tracked]) -> Sight:
-        try:
-            return await backend.look(known, where=plan.where, open_source=source)
-        except GpuwhyError:
-            raise
-        except Exception as problem:
-            log.exception("a sweep broke")
-            raise internal(problem) from None
+        return await backend.look(known, where=plan.where, open_source=source)
 
-    announce = Announcer(plan.channel) if plan.channel else nobody
+    announce = Announcer(plan.channel, policy) if plan.channel else nobody
     watcher = Watcher(
         StoreBook(store, announce),
         look,

@@ -63,10 +63,15 @@ class Policy:
         A job, a pod or a UUID names its hosts only when it is answered; a denied host stays so.
         """
         if names_of(request).vague:
-            for names in named_in(answer):
-                denying = self._denying(actor, request.command, Names(names))
-                if denying:
-                    return Decision(False, f"rule {denying} denies {names[0]}")
+            return self.may_see(actor, request.command, answer)
+        return Decision(True, "")
+
+    def may_see(self, actor: Actor, command: str, answer: Mapping[str, Any]) -> Decision:
+        """Return whether no rule denies an actor what a document is about: target and members."""
+        for names in named_in(answer):
+            denying = self._denying(actor, command, Names(names))
+            if denying:
+                return Decision(False, f"rule {denying} denies {names[0]}")
         return Decision(True, "")
 
     def _decide(self, actor: Actor, command: str, about: Names) -> Decision:

@@ -78,6 +78,11 @@ def advance(
     return Step(tuple(turn.kept), tuple(turn.events))
 
 
+def unseen(known: Iterable[Tracked]) -> tuple[Tracked, ...]:
+    """Return what is known after a look that saw nothing: every absence is counted anew."""
+    return tuple(replace(one, absent_since=None) for one in known)
+
+
 def _by_key(incidents: Iterable[Incident]) -> dict[IncidentKey, Incident]:
     """Return incidents by their key, worst first; what comes twice is put together."""
     found: dict[IncidentKey, Incident] = {}

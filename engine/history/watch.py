@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import math
 import secrets
 import time
@@ -13,11 +14,13 @@ from hashlib import sha256
 
 from engine.errors import GpuwhyError, SourceError
 from engine.history.book import Book, Claim, Record
-from engine.history.incidents import Sight, advance
+from engine.history.incidents import Sight, advance, unseen
 from engine.history.tracked import Event, EventKind, Failure, Holds, State, Tracked
 from engine.units import duration
 
 Look = Callable[[Sequence[Tracked]], Awaitable[Sight]]
+
+log = logging.getLogger(__name__)
 
 _MAX_NAME = 200
 
@@ -54,6 +57,16 @@ class Outcome:
     took_s: float
     error: GpuwhyError | None = None
     failed_before: bool = False
+
+
+def _told(problem: Exception, *, first: bool) -> GpuwhyError:
+    """Return a problem as an error for people; the log has the traceback of a fault, once."""
+    if isinstance(problem, GpuwhyError):
+        return problem
+    if first:
+        log.error("a sweep of the watch broke", exc_info=problem)
+    said = f"internal error: {type(problem).__name__}"
+    return GpuwhyError(said, hint="please report it", code="internal")
 
 
 def watch_name(source: str, where: str = "") -> str:
@@ -135,9 +148,9 @@ class Watcher:
         error: GpuwhyError | None = None
         try:
             sight = await self._seen(claim)
-        except GpuwhyError as problem:
-            error = problem
-            record = self._blind(claim, began, problem)
+        except Exception as problem:  # noqa: BLE001 - the watch outlives a look that breaks
+            error = _told(problem, first=claim.failure is None)
+            record = self._blind(claim, began, error)
         else:
             if sight is None:
                 return None
@@ -198,7 +211,7 @@ class Watcher:
         if not failure.told and lasts >= self._holds.open_s:
             failure = replace(failure, told=True)
             events = (self._event(EventKind.BLIND, at, error.one_line()),)
-        return Record(claim.known, events, self._due(claim), failure)
+        return Record(unseen(claim.known), events, self._due(claim), failure)
 
     def _seeing(self, claim: Claim, at: float) -> tuple[Event, ...]:
         if claim.failure is None or not claim.failure.told:

@@ -148,9 +148,15 @@ class _Run:
         async with AsyncExitStack() as stack:
             watcher = await self._open(stack)
             self._tell(await _opening(watcher))
-            checked = False
+            checked = said = False
             while True:
-                outcome = await watcher.turn()
+                try:
+                    outcome = await watcher.turn()
+                    said = False
+                except GpuwhyError as error:  # the state cannot be used: said once
+                    if not said:
+                        warn([error.one_line()])
+                    outcome, said = None, True
                 if outcome is not None:
                     self._take(outcome, checked=checked)
                     checked = True

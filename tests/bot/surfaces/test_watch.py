@@ -10,6 +10,7 @@ import pytest
 
 from bot.announce import Announcer
 from bot.commands import watch
+from bot.policy import Policy, PolicyRule
 from bot.render import plain
 from bot.render.blockkit import validate
 from bot.store import DeliveryKind
@@ -109,7 +110,7 @@ def test_labels_from_outside_stay_text():
     hostile = event(incident=incident("<!channel>\x1b[2J\u202e:0", says="`*_~> <@U1> \n\n" * 900))
     assert "\x1b" not in plain.render(watch.told(hostile))
     for kind in (EventKind.OPENED, EventKind.CHANGED, EventKind.CLOSED, EventKind.REOPENED):
-        (delivery,) = Announcer("C0")([event(kind, incident=hostile.incident, times=2)])
+        (delivery,) = Announcer("C0", Policy())([event(kind, incident=hostile.incident, times=2)])
         parts = [delivery.payload["message"], *delivery.payload["more"]]
         for message in parts:
             assert not validate(message)
@@ -119,7 +120,27 @@ def test_labels_from_outside_stay_text():
 
 def test_what_happens_to_an_incident_goes_to_one_message():
     kinds = (EventKind.OPENED, EventKind.CHANGED, EventKind.CLOSED, EventKind.REOPENED)
-    deliveries = Announcer("C0")([event(kind) for kind in kinds])
+    deliveries = Announcer("C0", Policy())([event(kind) for kind in kinds])
     assert {d.coalesce_key for d in deliveries} == {f"incident/{ID}"}
     assert [d.kind for d in deliveries] == [DeliveryKind.POST, *[DeliveryKind.UPDATE] * 3]
     assert [len(d.payload["more"]) for d in deliveries] == [0, 0, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("rule", "told"),
+    [
+        (PolicyRule(False, targets=("node-1",)), False),
+        (PolicyRule(False, targets=("NODE-2:3",)), False),
+        (PolicyRule(False, targets=("node-3",)), True),
+        (PolicyRule(False, channels=("C0",), targets=("node-1",)), False),
+        (PolicyRule(False, channels=("C9",), targets=("node-1",)), True),
+        (PolicyRule(False, who=("group:S1",), targets=("node-1",)), False),
+        (PolicyRule(False, who=("user:U1",), targets=("node-1",)), True),
+        (PolicyRule(False, commands=("capture",), targets=("node-1",)), True),
+    ],
+)
+def test_what_the_policy_denies_to_a_channel_is_not_announced_there(rule, told):
+    found = incident(members=("node-1:0", "node-2:3"))
+    announce = Announcer("C0", Policy([rule]))
+    assert len(announce([event(incident=found)])) == told
+    assert len(announce([Event(EventKind.BLIND, NOW, WATCH, says="no answer")])) == 1

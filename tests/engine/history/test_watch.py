@@ -150,3 +150,28 @@ def test_a_long_name_keeps_what_is_watched_apart():
     assert max(map(len, names)) < 220
     assert watch_name(WATCH) == WATCH
     assert watch_name(WATCH, 'cluster="a"') == f'{WATCH} {{cluster="a"}}'
+
+
+async def test_a_look_that_breaks_is_logged_once_and_the_watch_goes_on(caplog):
+    site = Site()
+    site.error = ZeroDivisionError("x")
+    for _ in range(3):
+        outcome = await site.watcher.turn()
+        assert outcome.error.one_line() == "internal error: ZeroDivisionError; please report it"
+        site.now += 60
+    assert caplog.text.count("Traceback") == 1
+    site.error = None
+    assert await site.events() == ["seeing"]
+
+
+async def test_a_look_that_fails_begins_the_absence_anew():
+    site = Site(holds=Holds(open_s=0.0, resolve_s=120.0))
+    site.found = (incident(),)
+    assert await site.events() == ["opened"]
+    site.found = ()
+    told = []
+    for failing in (False, True, False, False, False):
+        site.now += 60
+        site.error = SourceError("no answer") if failing else None
+        told.append(await site.events())
+    assert told == [[], ["blind"], ["seeing"], [], ["closed"]]
