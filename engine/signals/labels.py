@@ -137,7 +137,7 @@ def gpu_entity(places: list[Place]) -> Entity:
     """
     head = places[0]
     host = next((p.host for p in places if p.host), None)
-    gpu = min((p.gpu for p in places if p.gpu is not None), default=None)
+    gpu = _index_of(places)
     workloads = sorted({p.workload for p in places if p.workload}, key=str)
     jobs = sorted({p.job for p in places if p.job})
     if gpu is None:
@@ -158,6 +158,14 @@ def gpu_entity(places: list[Place]) -> Entity:
         pod=pod,
         job=jobs[0] if len(jobs) == 1 else None,
     )
+
+
+def _index_of(places: list[Place]) -> int | None:
+    """Return the index of a board: of one cut into partitions that of the first of them."""
+    known = [p.gpu for p in places if p.gpu is not None]
+    if not known or places[0].uuid:
+        return known[0] if known else None
+    return min(known)
 
 
 def node_entity(host: str, cluster: str | None = None) -> Entity:
