@@ -20,10 +20,18 @@ class SpellingClash(Check):
         for name, pairs in subject.catalogue.spellings.items():
             for position, (signal, spelling) in enumerate(pairs):
                 for other, other_spelling in pairs[:position]:
-                    if _overlap(spelling, other_spelling):
+                    if _together(signal, other) and _overlap(spelling, other_spelling):
                         message = f"metric '{name}' is a spelling of '{other.id}' and '{signal.id}'"
                         hint = "tell them apart with 'match', or remove one"
                         yield subject.entry_problem(f"signals/{signal.id}", message, hint)
+
+
+def _together(one: Signal, other: Signal) -> bool:
+    """Return whether two signals are read for the same entities.
+
+    A node's sum over its ports may be read from the series that each port is judged by.
+    """
+    return one.scope == other.scope or "gpu" in {one.scope, other.scope}
 
 
 def _overlap(one: Spelling, other: Spelling) -> bool:

@@ -151,6 +151,11 @@ class Engine:
         more = self._second_wave(target, got, readings, chosen)
         if more:
             await self.fetcher.ask(source, got, more)
+        if target.host is None and more:  # only now it is known which hosts these are
+            readings = self.fetcher.frame(got)
+            chosen = self._choose(target, readings)
+            if far := self.fetcher.elsewhere(readings, chosen):
+                await self.fetcher.ask(source, got, far)
         await watch.join(got)
         await watch.widen(got)
         if more or got.events:
@@ -249,6 +254,7 @@ class Engine:
         if target.host is None and target.kind is not Kind.FLEET:
             places = [p for i in chosen for p in readings.places[i]]
             out += self.fetcher.siblings_of(places)
+        out += self.fetcher.elsewhere(readings, chosen)
         out += self.fetcher.workloads_of([frame.entities[i] for i in chosen], target)
         lacking = [i for i in chosen if missing_core(frame, i) or late(frame, i)]
         out += self.fetcher.exporters_of(readings, lacking)

@@ -19,6 +19,7 @@ from engine.diagnosis.observe import Observer
 from engine.model import Entity, Kind
 from engine.samples import Batch, Matcher, RawSeries, Selection
 from engine.signals.entities import MODEL_LABELS, MOUNT_LABELS, RUN_LABELS, SCOPES
+from engine.signals.hosts import UNAME
 from engine.signals.labels import (
     HOST_LABELS,
     JOB_LABELS,
@@ -177,7 +178,7 @@ class Fetcher:
             if self.names.amd:  # AMD's exporter has no label "gpu", and its host in this one
                 index = Matcher("gpu_id", "=", str(gpu))
                 out.append(Selection(self.names.amd, (*matchers, index), window_s))
-        out += self.hosts_own(host, window_s)
+        out += [*self.hosts_own(host, window_s), self._who_is(host, window_s)]
         return out
 
     def _own(self, target: Target, window_s: float) -> list[Selection]:
@@ -254,6 +255,22 @@ class Fetcher:
             Selection(names, elsewhere, window_s),
         ]
 
+    @staticmethod
+    def _who_is(host: str, window_s: float) -> Selection:
+        """Return the selection that tells at which address a host's node_exporter is scraped."""
+        name = re.escape(host) + r"(\..+)?"
+        return Selection((UNAME,), (Matcher("nodename", "=~", name),), window_s)
+
+    def elsewhere(self, readings: Readings, chosen: Iterable[int]) -> list[Selection]:
+        """Return the selections of hosts whose series name them by their scrape address alone."""
+        hosts = {readings.frame.entities[i].host for i in chosen}
+        return [
+            selection
+            for address, host in readings.addresses.items()
+            if host in hosts and address in readings.stated
+            for selection in self.hosts_own(address, self.window_s)[:1]
+        ]
+
     def workloads_of(self, entities: Sequence[Entity], target: Target) -> list[Selection]:
         """Return the selections of the pods and the jobs that some GPUs work for."""
         out = []
@@ -298,7 +315,14 @@ class Fetcher:
             for matchers in host_matchers(host)
             for names, window in ((self.names.siblings, near), (self.names.node, self.window_s))
             if names
-        ] + [one for host in hosts for one in self.hosts_own(host, self.window_s)]
+        ] + [
+            one
+            for host in hosts
+            for one in (
+                *self.hosts_own(host, self.window_s),
+                self._who_is(host, self.window_s),
+            )
+        ]
 
     def exporters_of(self, readings: Readings, chosen: Iterable[int]) -> list[Selection]:
         """Return the selections that tell whether the exporters of some GPUs answer scrapes."""

@@ -13,14 +13,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from engine.model import Entity, Kind
+from engine.signals.hosts import host_of
 from engine.signals.labels import (
     CLUSTER_LABELS,
-    HOST_LABELS,
     JOB_LABELS,
     NAMESPACE_LABELS,
     POD_LABELS,
     first,
-    host_of_instance,
 )
 
 SCOPES = ("port", "filesystem", "pod", "rank", "service")
@@ -57,7 +56,10 @@ class Found:
 
 
 def identify(
-    scope: str, labels: Mapping[str, str], aliases: Mapping[tuple[str, str], str]
+    scope: str,
+    labels: Mapping[str, str],
+    aliases: Mapping[tuple[str, str], str],
+    hosts: Mapping[str, str] | None = None,
 ) -> Found | None:
     """Return what the series of a scope is about, None if its labels do not say.
 
@@ -65,9 +67,10 @@ def identify(
         scope: one of `SCOPES`.
         labels: of the series.
         aliases: (host, device) to where it is mounted (see `mounts`).
+        hosts: scrape address to host (`engine.signals.hosts`).
     """
     cluster = first(labels, CLUSTER_LABELS)
-    host = first(labels, HOST_LABELS) or host_of_instance(labels.get("instance"))
+    host = host_of("", labels, hosts or {})
     if host and len(host) > _MAX_NAME:
         host = None
     match scope:
@@ -83,10 +86,17 @@ def identify(
             return _service(labels, cluster, host)
 
 
-def mounts(labels: Mapping[str, str]) -> tuple[tuple[str, str], str] | None:
+def of_no_host(labels: Mapping[str, str]) -> bool:
+    """Return whether a series is of an interface that does not leave the host: loopback, veth."""
+    return _VIRTUAL.match(labels.get("device", "")) is not None
+
+
+def mounts(
+    labels: Mapping[str, str], hosts: Mapping[str, str] | None = None
+) -> tuple[tuple[str, str], str] | None:
     """Return (host, device) and the mount point, if a series states both."""
     mount, device = first(labels, MOUNT_LABELS), labels.get("device")
-    host = first(labels, HOST_LABELS) or host_of_instance(labels.get("instance"))
+    host = host_of("", labels, hosts or {})
     if not (mount and device):
         return None
     lustre = _LUSTRE_DEVICE.fullmatch(device)
@@ -95,7 +105,7 @@ def mounts(labels: Mapping[str, str]) -> tuple[tuple[str, str], str] | None:
 
 def _port(labels: Mapping[str, str], cluster: str | None, host: str | None) -> Found | None:
     device = labels.get("device") or labels.get("interface")
-    if not device or not host or _VIRTUAL.match(device):
+    if not device or not host or of_no_host({"device": device}):
         return None
     port = labels.get("port")
     name = f"{device}/{port}" if port else device

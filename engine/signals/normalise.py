@@ -23,7 +23,9 @@ from engine.samples import (
     RawSeries,
 )
 from engine.signals.columns import Piece, column, fill, origin
+from engine.signals.entities import of_no_host
 from engine.signals.events import xid_changes
+from engine.signals.hosts import UNAME, addresses, host_of
 from engine.signals.labels import (
     GPU_LABELS,
     HOST_LABELS,
@@ -36,6 +38,7 @@ from engine.signals.labels import (
 from engine.signals.mig import drop_unmeasured
 from engine.signals.node import node_signals
 from engine.signals.others import node_frame, other_frames, summed
+from engine.signals.overlap import moved, settle
 
 # A ratio above this cannot be a ratio: the exporter writes percent (facts of DCGM: PROF fields
 # are 0 to 1). Below it nothing can be told, so the decision is made per exporter, not per series.
@@ -51,7 +54,8 @@ class Readings:
 
     ``instances`` are the scrape addresses per GPU, ``places`` what labels said, ``node_only``
     node readings of all hosts (host to signal to (ts, values)), ``others`` the frames of what is
-    no GPU, by scope (`engine.signals.others`).
+    no GPU, by scope (`engine.signals.others`), ``addresses`` the hosts of scrape addresses
+    (`engine.signals.hosts`), ``stated`` those addresses at which a node_exporter said its name.
     """
 
     frame: Frame
@@ -60,6 +64,8 @@ class Readings:
     places: list[list[Place]]
     nodes: dict[str, dict[str, tuple[Floats, Floats]]] = field(default_factory=dict)
     others: dict[str, Frame] = field(default_factory=dict)
+    addresses: dict[str, str] = field(default_factory=dict)
+    stated: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +91,11 @@ def build_frame(
     timed = at is not None and any(s.timed for s in batch.series)
     moment = at if timed and at is not None else 0.0
     pieces, places, node_series = _sort_out(batch.series, catalogue)
+    uname = [one for one in batch.series if one.name == UNAME]
+    hosts = addresses(uname, (place for group in places for place in group))
     pieces = drop_unmeasured(pieces, places)
+    told = moved(pieces, places)
+    pieces, contradictions = settle(pieces, places, catalogue.signals, moment)
     order = sorted(range(len(places)), key=lambda i: _place_key(places[i]))
     rank = {old: new for new, old in enumerate(order)}
     groups = [places[i] for i in order]
@@ -109,16 +119,19 @@ def build_frame(
                 piece.scale /= 100.0
     fill(frame, catalogue.signals, pieces)
     instances = [frozenset(p.instance for p in group if p.instance) for group in groups]
-    nodes = _node_readings(node_series, catalogue, entities, instances, frame)
+    nodes = _node_readings(node_series, catalogue, entities, instances, hosts, frame)
     _derive(frame, pieces, groups)
     _add_xid_changes(frame, pieces.get("xid_count", []))
     warnings = [
-        f"{name} exports profiling ratios as percent: read as value / 100" for name in percent
+        *told,
+        *contradictions,
+        *(f"{name} exports profiling ratios as percent: read as value / 100" for name in percent),
     ]
-    others = other_frames(node_series, catalogue, at=moment, timed=timed, window_s=window_s)
+    others = other_frames(node_series, catalogue, hosts, at=moment, timed=timed, window_s=window_s)
     if (of_nodes := node_frame(nodes, at=moment, timed=timed, window_s=window_s)) is not None:
         others["node"] = of_nodes
-    return Readings(frame, warnings, instances, groups, nodes, others)
+    stated = frozenset(host_of_instance(one.labels.get("instance")) or "" for one in uname)
+    return Readings(frame, warnings, instances, groups, nodes, others, hosts, stated)
 
 
 def _sort_out(
@@ -309,10 +322,11 @@ def _node_readings(
     catalogue: Catalogue,
     entities: list[Entity],
     instances: list[frozenset[str]],
+    hosts: Mapping[str, str],
     frame: Frame,
 ) -> dict[str, dict[str, tuple[Floats, Floats]]]:
     """Read node signals per host, and give each GPU of the host the same readings."""
-    host_of = {
+    gpu_hosts = {
         instance: entity.host
         for entity, known in zip(entities, instances, strict=True)
         for instance in known
@@ -321,10 +335,11 @@ def _node_readings(
     nodes: dict[str, dict[str, tuple[Floats, Floats]]] = {}
     found: dict[tuple[str, str], list[tuple[Floats, Floats]]] = {}
     for one in series:
-        place = locate(one.labels)
-        host = host_of.get(one.labels.get("instance", ""), place.host)
-        host = host or host_of_instance(one.labels.get("instance"))
-        read = node_signals(one, catalogue, gpu_exporter=one.labels.get("instance", "") in host_of)
+        if of_no_host(one.labels):
+            continue
+        instance = one.labels.get("instance", "")
+        host = gpu_hosts.get(instance) or host_of(one.name, one.labels, hosts)
+        read = node_signals(one, catalogue, gpu_exporter=instance in gpu_hosts)
         times = one.ts if one.timed and frame.timed else np.full(one.values.size, frame.at)
         for of, values, keep in read if host else ():
             inside = keep & (times >= frame.at - frame.window_s) & (times <= frame.at)

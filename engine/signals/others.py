@@ -23,13 +23,20 @@ _Nodes = Mapping[str, Mapping[str, tuple[Floats, Floats]]]
 
 
 def other_frames(
-    series: Iterable[RawSeries], catalogue: Catalogue, *, at: float, timed: bool, window_s: float
+    series: Iterable[RawSeries],
+    catalogue: Catalogue,
+    hosts: Mapping[str, str],
+    *,
+    at: float,
+    timed: bool,
+    window_s: float,
 ) -> dict[str, Frame]:
     """Return a frame for each scope that any series is of.
 
     Args:
         series: as a source gave them, those of GPUs left out.
         catalogue: signals.
+        hosts: scrape address to host (`engine.signals.hosts`).
         at: the moment judged (Unix s), 0.0 without times.
         timed: whether the samples have times.
         window_s: how far back readings count (s).
@@ -40,10 +47,12 @@ def other_frames(
         for signal, spelling in catalogue.spellings.get(one.name, ()):
             if signal.scope in SCOPES and _fits(one, spelling):
                 sorted_out.setdefault(signal.scope, []).append((one, signal, spelling))
-                if signal.scope == "filesystem" and (alias := mounts(one.labels)):
+                if signal.scope == "filesystem" and (alias := mounts(one.labels, hosts)):
                     aliases.setdefault(*alias)
     return {
-        scope: _frame(scope, found, catalogue, aliases, at=at, timed=timed, window_s=window_s)
+        scope: _frame(
+            scope, found, catalogue, aliases, hosts, at=at, timed=timed, window_s=window_s
+        )
         for scope, found in sorted(sorted_out.items())
     }
 
@@ -99,12 +108,13 @@ def _frame(
     found: Sequence[tuple[RawSeries, Signal, Spelling]],
     catalogue: Catalogue,
     aliases: Mapping[tuple[str, str], str],
+    hosts: Mapping[str, str],
     *,
     at: float,
     timed: bool,
     window_s: float,
 ) -> Frame:
-    about = [identify(scope, one.labels, aliases) for one, _, _ in found]
+    about = [identify(scope, one.labels, aliases, hosts) for one, _, _ in found]
     entities, groups, owners = _entities([f for f in about if f is not None])
     frame = Frame(
         entities=entities,

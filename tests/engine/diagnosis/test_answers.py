@@ -126,7 +126,7 @@ async def test_words_are_those_of_the_contract():
 
 
 @pytest.mark.parametrize(
-    ("target", "waves"), [("node-1:0", 1), ("node-1", 1), ("GPU-0000", 2), ("pod/ml/train-0", 2)]
+    ("target", "waves"), [("node-1:0", 2), ("node-1", 2), ("GPU-0000", 2), ("pod/ml/train-0", 2)]
 )
 async def test_at_most_three_waves_and_the_queries_are_counted(target, waves):
     source = MemorySource(gpu(FULL, uuid="GPU-0000-1", pod="train-0", namespace="ml"))

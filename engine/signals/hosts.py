@@ -1,0 +1,71 @@
+"""Which host a scrape address is: where the series of a host name it by address alone.
+
+Exporters of one host are scraped at several addresses: node_exporter at ``10.0.4.9:9100`` carries
+no host name, while the GPU exporter says ``Hostname="node-3"``. What ties them is
+``node_uname_info`` (address to ``nodename``), or a GPU exporter that is scraped at the same one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from engine.samples import RawSeries
+from engine.signals.labels import HOST_LABELS, Place, first, host_of_instance
+
+UNAME = "node_uname_info"
+# Of the kernel's counters of NUMA nodes: their label ``node`` is a number of such a node.
+_NUMA = "node_memory_numa_"
+
+
+def addresses(uname: Iterable[RawSeries], places: Iterable[Place]) -> dict[str, str]:
+    """Return scrape address (without its port) to host, for addresses that are no host names.
+
+    An address at which several hosts are found tells nothing and is left out.
+
+    Args:
+        uname: series of `UNAME`.
+        places: where the labels of the GPU series say that they are.
+    """
+    found: dict[str, set[str]] = {}
+    hosts = set()
+    for place in places:
+        address = host_of_instance(place.instance)
+        if place.host and address:
+            hosts.add(place.host)
+            found.setdefault(address, set()).add(place.host)
+    stated: dict[str, set[str]] = {}
+    for one in uname:
+        address, name = host_of_instance(one.labels.get("instance")), one.labels.get("nodename")
+        if address and name:
+            stated.setdefault(address, set()).add(_as_known(name, hosts))
+    found |= stated  # what the kernel says of itself counts more than who else is scraped there
+    return {
+        address: next(iter(names))
+        for address, names in sorted(found.items())
+        if len(names) == 1 and address not in names
+    }
+
+
+def host_of(name: str, labels: Mapping[str, str], known: Mapping[str, str]) -> str | None:
+    """Return the host of a series: by its labels, else by its scrape address.
+
+    Args:
+        name: of the metric.
+        labels: of the series.
+        known: address to host (see `addresses`).
+    """
+    address = host_of_instance(labels.get("instance"))
+    if name.startswith(_NUMA) and labels.get("node", "").isdigit():
+        labels = {label: value for label, value in labels.items() if label != "node"}
+    return first(labels, HOST_LABELS) or known.get(address or "", address)
+
+
+def _as_known(name: str, hosts: set[str]) -> str:
+    """Return the host as GPU series spell it: with its domain, or without."""
+    if name in hosts:
+        return name
+    short = name.partition(".")[0]
+    if short in hosts:
+        return short
+    longer = sorted(host for host in hosts if host.partition(".")[0] == name)
+    return longer[0] if len(longer) == 1 else name
