@@ -61,6 +61,10 @@ class PrometheusConfig(HttpOptions):
         super().__post_init__()
 
 
+# What a server, or this client, refuses for its size: the same asked in two parts may go.
+_TOO_LARGE = frozenset({"source_limit", "source_too_large"})
+
+
 @dataclass(frozen=True, slots=True)
 class _Query:
     """One request: the metric names it stands for, and its part of the wave."""
@@ -68,6 +72,7 @@ class _Query:
     names: tuple[str, ...]
     selector: str
     window_s: float
+    matchers: tuple[Matcher, ...] = ()
 
 
 class PrometheusSource:
@@ -203,14 +208,24 @@ class PrometheusSource:
         return moment, [part for _, part in parts if not isinstance(part, SourceError)], lost
 
     def _plan(self, selections: Sequence[Selection]) -> list[_Query]:
-        limit = POST_LIMIT if self._method == "POST" else GET_LIMIT
+        limit = self.longest_query
         plan = []
         for one in selections:
             if not one.names and not one.matchers:
                 raise UsageError("a selection needs a metric name or a matcher")
             for names, selector in selectors(one.names, one.matchers, limit):
-                plan.append(_Query(names, selector, one.window_s))
+                plan.append(_Query(names, selector, one.window_s, one.matchers))
         return plan
+
+    def _halves(self, query: _Query) -> list[_Query]:
+        """Return a query as two of half its names: for a server that caps samples or series."""
+        half = len(query.names) // 2
+        limit = self.longest_query
+        return [
+            _Query(names, selector, query.window_s, query.matchers)
+            for part in (query.names[:half], query.names[half:])
+            for names, selector in selectors(part, query.matchers, limit)
+        ]
 
     async def _gather(
         self,
@@ -218,14 +233,17 @@ class PrometheusSource:
         moment: float,
         fetch: Callable[[_Query, float], Coroutine[Any, Any, T]],
     ) -> list[tuple[_Query, T | SourceError]]:
-        async def guarded(query: _Query) -> T | SourceError:
+        async def guarded(query: _Query) -> list[tuple[_Query, T | SourceError]]:
             try:
-                return await fetch(query, moment)
+                return [(query, await fetch(query, moment))]
             except SourceError as e:
-                return e
+                if e.code not in _TOO_LARGE or len(query.names) < 2:
+                    return [(query, e)]
+            # One after the other: the server is at its limit.
+            return [part for half in self._halves(query) for part in await guarded(half)]
 
         answers = await asyncio.gather(*(guarded(query) for query in plan))
-        return list(zip(plan, answers, strict=True))
+        return [part for parts in answers for part in parts]
 
     async def _ask(self, query: str, end_ms: int, result_type: str) -> Answer:
         form = {
