@@ -16,6 +16,7 @@ from engine.capture.plan import CapturePlan, CaptureRun
 from engine.diagnosis.whynotmodel import WhyNot
 from engine.errors import UsageError
 from engine.history import Event
+from engine.history.replaymodel import Backtest
 from engine.lookup.model import Ask, Calculation
 from engine.model import Decode, Read, Sweep, Why
 from engine.nccl.model import NcclStats
@@ -32,6 +33,7 @@ ANSWERS: dict[str, type] = {
     "capture-plan": CapturePlan,
     "capture-run": CaptureRun,
     "rules-why-not": WhyNot,
+    "rules-backtest": Backtest,
 }
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _SPARSE = ("Entity", "Item")

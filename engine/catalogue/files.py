@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -15,6 +16,9 @@ from engine.errors import CatalogueError, Problem, UsageError
 ROOT = Path(engine.__file__).resolve().parent.parent
 PARTS = ("knowledge", "rules")
 MAX_BYTES = 8 * 1024 * 1024
+_TOP_KEY = re.compile(rb"^([a-z_]+)[ \t]*:", re.MULTILINE)
+# The key by which a file is known for a rule, and the folder where such a rule lies.
+_KINDS = {"when": "symptoms", "patterns": "causes"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +62,40 @@ def read_tree(
     return files
 
 
+def read_overlay(
+    path: Path, part: str, *, skipped: list[Problem] | None = None
+) -> list[SourceFile]:
+    """Read one part of an overlay: of a folder as `read_tree` does, or of a single YAML file.
+
+    A single file is a rule if it has the keys of one, else knowledge.
+
+    Raises:
+        CatalogueError: a file cannot be read, and none may be skipped.
+    """
+    if path.is_dir():
+        return read_tree(path, part, shown=str(path), skipped=skipped)
+    found = _read(path, str(path))
+    if isinstance(found, Problem):
+        if skipped is None:
+            raise CatalogueError([found])
+        skipped += [found] if part == PARTS[0] else []
+        return []
+    keys = {key.decode() for key in _TOP_KEY.findall(found)}
+    kind = next((kind for key, kind in _KINDS.items() if key in keys), None)
+    if kind is None and "disabled" in keys:
+        kind = next((k for k in _KINDS.values() if k in path.absolute().parts), None)
+        if kind is None:
+            hint = "put it under rules/symptoms/ or rules/causes/, which says of what it is"
+            problem = Problem(str(path), 1, 1, "cannot tell what is disabled here", hint)
+            if skipped is None:
+                raise CatalogueError([problem])
+            skipped += [problem] if part == PARTS[0] else []
+            return []
+    if part != ("rules" if kind else "knowledge"):
+        return []
+    return [SourceFile(str(path), f"{kind or 'site'}/site/{path.name}", found)]
+
+
 def _yaml_paths(folder: Path, problems: list[Problem]) -> list[Path]:
     """List YAML files below a folder, but no hidden ones: editors and volume mounts make those."""
 
@@ -92,12 +130,14 @@ def _read(path: Path, name: str) -> bytes | Problem:
 
 
 def check_overlay(folder: Path) -> None:
-    """Refuse a folder of the user's that cannot be an overlay.
+    """Refuse what the user gives as an overlay and cannot be one: a folder, or one YAML file.
 
     Raises:
         UsageError: it does not exist, may not be entered, or has neither ``knowledge/`` nor
             ``rules/``.
     """
+    if folder.suffix in {".yaml", ".yml"} and folder.is_file():
+        return
     try:
         exists = folder.is_dir()
         usable = any((folder / part).is_dir() for part in PARTS)

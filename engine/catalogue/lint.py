@@ -14,7 +14,7 @@ from pathlib import Path
 
 from engine.catalogue.assemble import assemble
 from engine.catalogue.compiling import RuleFile, read_rules
-from engine.catalogue.files import ROOT, read_tree
+from engine.catalogue.files import ROOT, read_overlay, read_tree
 from engine.catalogue.lint_base import Check, LintProblem, Subject
 from engine.catalogue.lint_knowledge import KNOWLEDGE_CHECKS
 from engine.catalogue.lint_lookup import LOOKUP_CHECKS
@@ -70,5 +70,5 @@ def _rule_files(root: Path, overlays: Sequence[Path]) -> list[RuleFile]:
     files = read_tree(root, "rules")
     found = read_rules(files, ignored)
     for folder in overlays:
-        found += read_rules(read_tree(folder, "rules", shown=str(folder)), ignored)
+        found += read_rules(read_overlay(folder, "rules"), ignored)
     return found

@@ -15,7 +15,12 @@ from engine.errors import Problem
 from engine.model import Class
 
 _PLACEHOLDER = re.compile(r"\{([a-z][a-z0-9_]*(?:\.[a-z0-9_]+)?)\}")
-_ENTITY_WORDS = frozenset(("entity", "host", "gpu", "model", "uuid", "pci", "pod", "namespace"))
+_ENTITY_WORDS = frozenset(
+    (
+        *("entity", "host", "gpu", "model", "uuid", "pci", "pod", "namespace"),
+        *("device", "mount", "service", "instance"),
+    )
+)
 
 # These ask whether readings are there at all, so they are true or false, never unknown.
 _PRESENCE_CALLS = re.compile(r"\b(?:known|missing|blank)\([^()]*\)")
@@ -193,6 +198,8 @@ class FileNames(Check):
         """Yield rule files that are not where their id says."""
         for rule in subject.files:
             steps = PurePosixPath(rule.document.file).parts
+            if "rules" not in steps:  # a single file that is laid over the rest
+                continue
             inner = steps[len(steps) - steps[::-1].index("rules") :]
             if len(inner) != 3 or inner[-1] != f"{rule.id}.yaml":
                 message = f"rule '{rule.id}' is in the wrong file"

@@ -9,7 +9,14 @@ from typing import TypeVar
 
 from engine.catalogue import index
 from engine.catalogue.assemble import assemble
-from engine.catalogue.files import ROOT, SourceFile, check_overlay, content_hash, read_tree
+from engine.catalogue.files import (
+    ROOT,
+    SourceFile,
+    check_overlay,
+    content_hash,
+    read_overlay,
+    read_tree,
+)
 from engine.catalogue.parts import Knowledge, Rules
 from engine.catalogue.types import Catalogue
 from engine.errors import Problem
@@ -23,7 +30,8 @@ def load_catalogue(
     """Load the packaged knowledge and rules, with a user's folders laid over them.
 
     Args:
-        overlays: folders with ``knowledge/`` and ``rules/`` below them. A knowledge entry replaces
+        overlays: folders with ``knowledge/`` and ``rules/`` below them, or single YAML files of
+            either. A knowledge entry replaces
             the one of the same id or is added; a rule file replaces the whole rule of the same id,
             is added, or (``disabled: true``) switches it off. Later folders win.
         rules: False leaves rules out, which is all that decoding needs.
@@ -83,8 +91,8 @@ def load_parts(
     rule_files = read_tree(root, "rules", skipped=skipped) if rules else []
     layers = [
         (
-            read_tree(folder, "knowledge", shown=str(folder), skipped=skipped),
-            read_tree(folder, "rules", shown=str(folder), skipped=skipped) if rules else [],
+            read_overlay(folder, "knowledge", skipped=skipped),
+            read_overlay(folder, "rules", skipped=skipped) if rules else [],
         )
         for folder in overlays
     ]

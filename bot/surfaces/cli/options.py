@@ -25,7 +25,8 @@ _MIN_WINDOW_S = 60.0
 _MAX_WINDOW_S = 86400.0
 
 
-def _moment(text: str) -> float:
+def moment(text: str) -> float:
+    """Read a moment (Unix s); the type of an option."""
     return parse_moment(text, now=time.time())
 
 
@@ -135,7 +136,7 @@ _LOGS = (
 _PERIOD = (
     click.option(
         "--at",
-        type=_moment,
+        type=moment,
         metavar="TIME",
         help='Moment to judge: RFC 3339, epoch, "03:12", "2h ago".',
     ),

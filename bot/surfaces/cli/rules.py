@@ -9,7 +9,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from bot.answer import Answer, Level
-from bot.surfaces.cli import options
+from bot.surfaces.cli import backtest, options
 from bot.surfaces.cli.group import NamingGroup
 from bot.surfaces.cli.output import show
 
@@ -137,6 +137,9 @@ async def _why_not(
             )
         finally:
             await setup.aclose()
+
+
+command.add_command(backtest.command)
 
 
 @command.command("lint")
