@@ -23,6 +23,7 @@ BENCHES = (
     "traces",
     "why",
     "verdicts",
+    "accuracy",
     "inference",
     "files",
     "sweep",

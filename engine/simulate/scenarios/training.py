@@ -65,14 +65,14 @@ def job(
 
     Args:
         rng: where chance comes from.
-        nodes: how many; None is 4 to 8.
+        nodes: how many; None is 3 to 8.
         step_s: scrape interval (s); None chooses one.
         stock: the story can be told from dcgm-exporter's own list.
         load: what all ranks do.
         span_s: how far back readings go (s).
     """
     how = style(rng, stock=stock)
-    count = int(rng.integers(4, 9)) if nodes is None else nodes
+    count = int(rng.choice([3, 3, 4, 4, 6, 8])) if nodes is None else nodes
     hosts = [f"node-{k + 1}" for k in range(count)]
     built = fleet(rng, hosts, BOARDS, load, step_s=step_s, span_s=span_s, job=JOB)
     strew(rng, built, spare=(CULPRIT, "node-1:2"), idle=False)
