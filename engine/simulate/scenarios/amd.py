@@ -8,7 +8,16 @@ from dataclasses import replace
 import numpy as np
 
 from engine.samples import Floats, RawSeries
-from engine.simulate.scenarios.amd_boards import MI250, MI300X, MI325X, TRAIN, Board, Gpu, Level
+from engine.simulate.scenarios.amd_boards import (
+    IDLE,
+    MI250,
+    MI300X,
+    MI325X,
+    TRAIN,
+    Board,
+    Gpu,
+    Level,
+)
 from engine.simulate.scenarios.amd_gpu import Exporter
 from engine.simulate.scenarios.base import AT, Make, Scenario, Severity
 from engine.simulate.scenarios.shapes import since
@@ -37,8 +46,11 @@ def node(
         exporter = Exporter(rng, HOST, board, mode=mode, violations=violations)
         pod = "train-0" if rng.random() < 0.5 else None
         bound = _near_limit(rng)
+        without_work = int(rng.integers(8)) if rng.random() < 0.2 and not everywhere else INDEX
         for index in range(8):
             gpu = Gpu(index, violation={"ppt": bound}, clock=float(rng.normal(0.93, 0.006)))
+            if index == without_work != INDEX:
+                gpu = replace(gpu, work=IDLE, violation={})
             if everywhere or index == INDEX:
                 gpu = sick(rng, severity, exporter.ts, gpu)
             exporter.publish(gpu, pod=pod)

@@ -168,7 +168,11 @@ class Exporter:
         for kind in ("correct", "uncorrect", "deferred"):
             total = np.zeros(self.ts.size)
             for block in _BLOCKS:
-                values = shapes.counter(self.rng, self.ts, rates[f"{kind}_{block}"], whole=True)
+                # Now and then a correctable error or some of long ago.
+                seen = kind == "correct" and self.rng.random() < 0.04
+                old = float(self.rng.integers(1, 40)) if seen else 0.0
+                values = shapes.counter(self.rng, self.ts, rates[f"{kind}_{block}"], start=old,
+                                        whole=True)  # fmt: skip
                 self._set(f"gpu_ecc_{kind}_{block}", values, labels)
                 total += values
             self._set(f"gpu_ecc_{kind}_total", total, labels)

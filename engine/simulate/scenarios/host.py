@@ -28,6 +28,13 @@ def common(
     disk(record, "nvme0n1")
     filesystem(record, "/", "/dev/nvme0n1p2", "ext4", size=9.4e11, free=0.58)
     interface(record, rate=rate, speed=speed, retrans=retrans)
+    if record.rng.random() < 0.3:
+        # A second interface that was never cabled.
+        record.gauge("node_network_up", 0.0, {"device": "eth1"})
+        record.count("node_network_receive_bytes_total", 0.0, {"device": "eth1"})
+        record.count("node_network_transmit_bytes_total", 0.0, {"device": "eth1"})
+    if record.rng.random() < 0.3:
+        filesystem(record, "/var/lib/containerd", "/dev/nvme0n1p3", "xfs", size=5e11, free=0.24)
     return record
 
 
