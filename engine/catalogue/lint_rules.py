@@ -18,7 +18,7 @@ _PLACEHOLDER = re.compile(r"\{([a-z][a-z0-9_]*(?:\.[a-z0-9_]+)?)\}")
 _ENTITY_WORDS = frozenset(
     (
         *("entity", "host", "gpu", "model", "uuid", "pci", "pod", "namespace"),
-        *("device", "mount", "service", "instance"),
+        *("device", "mount", "service", "instance", "job"),
     )
 )
 

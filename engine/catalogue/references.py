@@ -136,8 +136,10 @@ def _signals_in_tests(source: RuleSource) -> Iterator[tuple[Steps, str]]:
     for number, test in enumerate(source.data.get("tests", ())):
         for name in test["given"]:
             yield ("tests", number, "given", name), name
-        for name in (test.get("siblings") or {}).get("given", ()):
-            yield ("tests", number, "siblings", "given", name), name
+        siblings = test.get("siblings") or {}
+        for key in ("given", "odd"):
+            for name in siblings.get(key) or ():
+                yield ("tests", number, "siblings", key, name), name
 
 
 def _references(source: RuleSource) -> Iterator[tuple[Steps, str]]:

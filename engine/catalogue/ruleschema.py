@@ -59,10 +59,11 @@ Given = Annotated[Any, AfterValidator(_given)]
 
 
 class Siblings(Strict):
-    """The other GPUs of the node in a test: how many, and what all of them read."""
+    """The other GPUs of the node in a test: how many, what all of them read, and one odd one."""
 
     count: Annotated[int, Field(ge=1, le=63)]
     given: dict[Name, Given]
+    odd: dict[Name, Given] | None = None
 
 
 class SymptomTest(Strict):

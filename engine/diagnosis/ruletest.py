@@ -116,7 +116,7 @@ def _effects(effects: Iterable[Any]) -> list[str]:
 
 
 def frame_of(catalogue: Catalogue, test: RuleTest, scope: str = "gpu") -> Frame:
-    """Build the frame of a test: entity 0 is the one asked about, siblings follow.
+    """Build the frame of a test: entity 0 is the one asked about, siblings follow, an odd one last.
 
     GPUs are all in one job, so that siblings are also peers.
     """
@@ -124,7 +124,9 @@ def frame_of(catalogue: Catalogue, test: RuleTest, scope: str = "gpu") -> Frame:
     count = int(siblings.get("count", 0))
     model = test.model or _DEFAULT_MODEL
     givens: list[Mapping[str, Any]] = [test.given] + [siblings.get("given", {})] * count
-    entities = [_entity(scope, k, model) for k in range(count + 1)]
+    if odd := siblings.get("odd"):
+        givens.append(odd)
+    entities = [_entity(scope, k, model) for k in range(len(givens))]
     known = catalogue.model_for(model) if scope == "gpu" else None
     attrs = {name: np.full(len(entities), v) for name, v in (known.attrs if known else {}).items()}
     frame = Frame(

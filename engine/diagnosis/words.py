@@ -1,9 +1,11 @@
 """Filling the sentences and commands of rules with the names and readings of one entity.
 
-Placeholders: ``{entity} {host} {gpu} {model} {uuid} {pci} {pod} {namespace}``, ``{gpu.ATTR}``
-(a fact of the GPU model), ``{SIGNAL}`` (its newest reading, with unit), ``{SIGNAL.value}`` (the
-bare number, for commands) and ``{xid.name}`` (the newest Xid with its name). Host names and labels
-are untrusted text: a command takes only what is one plain word to any shell (see `step`).
+Placeholders: ``{entity} {host} {gpu} {model} {uuid} {pci} {pod} {namespace}``, ``{device}`` (of a
+port), ``{mount}`` (of a file system), ``{service} {instance}`` (model and address), ``{job}``,
+``{gpu.ATTR}`` (a fact of the GPU model), ``{SIGNAL}`` (its newest reading, with unit),
+``{SIGNAL.value}`` (the bare number, for commands) and ``{xid.name}`` (the newest Xid with its
+name). Host names and labels are untrusted text: a command takes only what is one plain word to any
+shell (see `step`).
 """
 
 from __future__ import annotations
@@ -15,12 +17,15 @@ from collections.abc import Callable, Iterable, Mapping
 import numpy as np
 
 from engine.catalogue.types import Catalogue, NextStep
-from engine.model import Entity, Step
+from engine.model import Entity, Kind, Step
 from engine.samples import Frame
 from engine.units import number, quantity
 
 PLACEHOLDER = re.compile(r"\{([a-z][a-z0-9_]*(?:\.[a-z0-9_]+)?)\}")
-NAMES = ("entity", "host", "gpu", "model", "uuid", "pci", "pod", "namespace")
+NAMES = (
+    *("entity", "host", "gpu", "model", "uuid", "pci", "pod", "namespace"),
+    *("device", "mount", "service", "instance", "job"),
+)
 _UNNAMED = {"host": "HOST", "gpu": "GPU", "pod": "POD", "namespace": "NAMESPACE", "pci": "BUS_ID"}
 # Quoting does not help where ssh hands its words to a second shell on the host, nor against a
 # destination that ssh takes for an option (-oProxyCommand=...).
@@ -156,7 +161,7 @@ def _placeholder(name: str) -> str:
 
 def _name(entity: Entity, name: str) -> str | None:
     if name == "entity":
-        return entity.name
+        return _placed(entity)
     if name == "gpu":
         return str(entity.gpu) if entity.gpu is not None else entity.uuid
     found: Mapping[str, str | None] = {
@@ -166,5 +171,32 @@ def _name(entity: Entity, name: str) -> str | None:
         "pci": entity.pci,
         "pod": entity.pod,
         "namespace": entity.namespace,
+        "device": _device(entity),
+        "mount": _mount(entity),
+        "service": entity.service,
+        "instance": entity.instance,
+        "job": entity.job,
     }
     return found.get(name)
+
+
+def _placed(entity: Entity) -> str:
+    """Return the name of an entity, of a rank with the place where it runs, if it is known."""
+    if entity.kind is not Kind.RANK or entity.host is None or entity.rank is None:
+        return entity.name
+    place = entity.host if entity.gpu is None else f"{entity.host}:{entity.gpu}"
+    return f"{entity.name} on {place}"
+
+
+def _device(entity: Entity) -> str | None:
+    """Return the device of a network port: ``mlx5_0`` of ``mlx5_0/1``."""
+    if entity.kind is not Kind.NODE or entity.instance is None:
+        return None
+    return entity.instance.partition("/")[0]
+
+
+def _mount(entity: Entity) -> str | None:
+    """Return where a file system is mounted."""
+    if entity.kind is not Kind.FILESYSTEM:
+        return None
+    return "/" + entity.name.removeprefix("fs/")

@@ -26,8 +26,16 @@ SCOPES = ("port", "filesystem", "pod", "rank", "service")
 MODEL_LABELS = ("model_name", "served_model_name", "model", "model_id")
 ENGINE_LABELS = ("engine", "engine_index", "dp_rank")
 MOUNT_LABELS = ("mountpoint", "mount_point", "mount")
-RANK_LABELS = ("rank", "global_rank", "trainer_rank")
-RUN_LABELS = (*JOB_LABELS, "run_id", "run", "training_job", "job_name")
+RANK_LABELS = ("rank", "global_rank", "trainer_rank", "ray_train_worker_world_rank", "split")
+RUN_LABELS = (
+    *JOB_LABELS,
+    *("run_id", "run", "training_job", "job_name"),
+    *("ray_train_run_name", "dataset"),
+)
+# What NCCL Inspector and DLRover's xpu_timer write where they do not know.
+_NOT_KNOWN = frozenset({"unknown", "NOT_SET", "none", "None"})
+# NCCL Inspector names a rank by its GPU on the node: GPU0.
+_LOCAL_GPU = re.compile(r"(?:GPU)?(\d{1,3})")
 # Lustre names a target after its file system: scratch-OST0003 (Lustre manual, lfs df).
 _LUSTRE_TARGET = re.compile(r"([A-Za-z0-9_]{1,8})-(?:OST|MDT)[0-9a-fA-F]{4}")
 _LUSTRE_DEVICE = re.compile(r"[^/]{0,253}@[a-z0-9]{1,8}:/(?P<fs>[A-Za-z0-9_]{1,8})")
@@ -149,15 +157,23 @@ def _pod(labels: Mapping[str, str], cluster: str | None) -> Found | None:
 
 
 def _rank(labels: Mapping[str, str], cluster: str | None, host: str | None) -> Found | None:
-    job, rank = first(labels, RUN_LABELS), first(labels, RANK_LABELS)
+    known = {name: value for name, value in labels.items() if value not in _NOT_KNOWN}
+    job, rank = first(known, RUN_LABELS), first(known, RANK_LABELS)
     number = int(rank) if rank and rank.isascii() and rank.isdigit() and len(rank) < 7 else None
-    if job is None and number is None:
+    local = _LOCAL_GPU.fullmatch(known.get("gpu") or known.get("local_rank") or "")
+    gpu = int(local[1]) if local and local[1].isascii() else None
+    by_gpu = number is None and gpu is not None and host is not None
+    if job is None and number is None and not by_gpu:
         return None
-    run = job or labels.get("job") or ""
-    name = f"job/{run}" + ("" if number is None else f"/rank/{number}")
-    kind = Kind.JOB if number is None else Kind.RANK
-    entity = Entity(kind, name, cluster, host, job=run or None, rank=number)
-    return Found((cluster or "", run, str(number)), entity, (cluster or "", run))
+    run = job or known.get("job") or ""
+    name = f"job/{run}"
+    if number is not None:
+        name += f"/rank/{number}"
+    elif by_gpu:
+        name += f"/{host}:{gpu}"
+    kind = Kind.RANK if number is not None or by_gpu else Kind.JOB
+    entity = Entity(kind, name, cluster, host, gpu=gpu, job=run or None, rank=number)
+    return Found((cluster or "", run, name), entity, (cluster or "", run))
 
 
 def _service(labels: Mapping[str, str], cluster: str | None, host: str | None) -> Found | None:
