@@ -6,6 +6,7 @@ once whatever happens in between, and whoever looks next.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 
 from bot.store.errors import StoreError
@@ -55,7 +56,7 @@ class StoreBook:
         if found is None:
             return None
         try:
-            known = tuple(tracked_from_json(one.document) for one in found.incidents)
+            known = await asyncio.to_thread(_read, found.incidents)
             failure = failure_from_json(found.failure)
         except InputError as error:
             await self._store.release_watch(watch, holder)
@@ -70,14 +71,17 @@ class StoreBook:
         """Store what a look leads to, with what is sent; see the port."""
         before = {one.id: one for one in claim.known}
         after = {one.id for one in record.known}
+        new = [one for one in record.known if before.get(one.id) != one]
+        changed = await asyncio.to_thread(_written, new)
+        deliveries = await asyncio.to_thread(self._announce, record.events)
         return await self._store.record_watch(
             claim.watch,
             claim.holder,
             due_at=record.due_at,
             failure=failure_to_json(record.failure),
-            changed=[_stored(one) for one in record.known if before.get(one.id) != one],
+            changed=changed,
             dropped=[id_ for id_ in before if id_ not in after],
-            deliveries=self._announce(record.events) if record.events else (),
+            deliveries=deliveries,
             now=now,
         )
 
@@ -93,13 +97,24 @@ class StoreBook:
         """
         found = await self._store.known_incidents(watch)
         try:
-            return tuple(tracked_from_json(one.document) for one in found)
+            return await asyncio.to_thread(_read, found)
         except InputError as error:
             raise self._damaged(error) from None
 
     def _damaged(self, error: InputError) -> StoreError:
         said = f"{self._store.place}: {error.message}"
         return StoreError(said, hint=error.hint, code="store_damaged")
+
+
+# What follows is done in a thread: it takes tenths of a second where a thousand incidents are open.
+
+
+def _read(found: Sequence[StoredIncident]) -> tuple[Tracked, ...]:
+    return tuple(tracked_from_json(one.document) for one in found)
+
+
+def _written(known: Sequence[Tracked]) -> list[StoredIncident]:
+    return [_stored(one) for one in known]
 
 
 def _stored(one: Tracked) -> StoredIncident:

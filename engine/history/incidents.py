@@ -20,6 +20,7 @@ from engine.history.tracked import (
     IncidentKey,
     State,
     Tracked,
+    event_about,
 )
 from engine.history.words import closing_words, graded, unread_words
 from engine.model import Confidence, Diagnosis, Incident, Severity, Sweep
@@ -238,28 +239,3 @@ class _Turn:
         one = replace(one, revision=one.revision + 1)
         self.kept.append(one)
         self.events.append(event_about(one, kind, self._now, self._watch, says, changes))
-
-
-def event_about(
-    one: Tracked,
-    kind: EventKind,
-    at: float,
-    watch: str,
-    says: str,
-    changes: Iterable[str] = (),
-) -> Event:
-    """Return an event about an incident."""
-    return Event(
-        event=kind,
-        at=at,
-        watch=watch,
-        id=one.id,
-        times=one.times,
-        revision=one.revision,
-        incident=one.shown(),
-        opened_at=one.opened_at,
-        closed_at=one.closed_at,
-        unread_since=one.unread_since,
-        changes=tuple(changes),
-        says=says,
-    )

@@ -5,6 +5,7 @@ All moments are Unix seconds, all lengths of time are seconds.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TypeAlias
@@ -167,3 +168,28 @@ class Event:
     changes: tuple[str, ...] = ()
     says: str = ""
     schema: str = field(default="gpuwhy/watch/1")
+
+
+def event_about(
+    one: Tracked,
+    kind: EventKind,
+    at: float,
+    watch: str,
+    says: str,
+    changes: Iterable[str] = (),
+) -> Event:
+    """Return an event about an incident."""
+    return Event(
+        event=kind,
+        at=at,
+        watch=watch,
+        id=one.id,
+        times=one.times,
+        revision=one.revision,
+        incident=one.shown(),
+        opened_at=one.opened_at,
+        closed_at=one.closed_at,
+        unread_since=one.unread_since,
+        changes=tuple(changes),
+        says=says,
+    )

@@ -242,7 +242,7 @@ class _Run:
 async def _opening(watcher: Watcher) -> list[Event]:
     """Return what is said at the start: what is watched, and what was open before."""
     from engine.history import Event, EventKind  # noqa: PLC0415
-    from engine.history.incidents import event_about  # noqa: PLC0415
+    from engine.history.tracked import event_about  # noqa: PLC0415
 
     now = time.time()
     known = await watcher.open()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import random
 from pathlib import Path
@@ -114,7 +115,8 @@ async def test_killed_at_a_step_it_is_announced_once(step, moment, stage, slack,
         f"from tests.support.killing import kill_at; kill_at({step!r}, {moment!r})"
     )
     try:
-        await server.start()
+        with contextlib.suppress(AssertionError):  # it may be reached before the server answers
+            await server.start()
         # The step was reached: nothing but the kill ends the process.
         assert await server.ended(60) == -9
         server.prelude = ""
