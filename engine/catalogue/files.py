@@ -145,7 +145,8 @@ def check_overlay(folder: Path) -> None:
         said = f"folder {folder} cannot be read: {error.strerror or error}"
         raise UsageError(said, hint="check its permissions") from error
     if not exists:
-        raise UsageError(f"no folder {folder} to overlay", hint="give a folder that exists")
+        said = f"no folder {folder} to overlay"
+        raise UsageError(said, hint="give a folder that exists, or one .yaml file")
     if not usable:
         raise UsageError(
             f"folder {folder} has neither knowledge/ nor rules/",
