@@ -110,14 +110,16 @@ def _roce(rng: np.random.Generator, severity: Severity) -> list[RawSeries]:
 def _credits(rng: np.random.Generator, severity: Severity) -> list[RawSeries]:
     """InfiniBand ports have data to send and no credits for much of the time; no errors.
 
-    A tick of ``port_transmit_wait`` is taken as one flit of four bytes at the link's speed.
+    A tick of ``port_transmit_wait`` is taken as one flit of four bytes at the link's speed. Adapters
+    differ in that, so it begins inside the usual window: the rise and the fall of traffic tell it.
     """
     record = _node(rng)
-    moment = began(rng)
+    moment = AT - float(rng.uniform(420.0, 720.0))
     ticks = HDR / 4.0 * severity.pick(0.3, 0.5, 0.8)
     for number in range(PORTS):
         waits = since(record.ts, moment, HDR / 4.0 * 0.01, ticks * float(rng.uniform(0.8, 1.1)))
-        rdma(record, f"mlx5_{number}", rate=HDR, traffic=severity.pick(7e9, 4.5e9, 2e9),
+        rdma(record, f"mlx5_{number}", rate=HDR,
+             traffic=since(record.ts, moment, 1.1e10, severity.pick(7e9, 4.5e9, 2e9)),
              counters={"port_transmit_wait_total": waits})  # fmt: skip
     return record.series + _gpus(rng, severity.pick(0.25, 0.45, 0.7))
 
