@@ -110,8 +110,9 @@ def _roce(rng: np.random.Generator, severity: Severity) -> list[RawSeries]:
 def _credits(rng: np.random.Generator, severity: Severity) -> list[RawSeries]:
     """InfiniBand ports have data to send and no credits for much of the time; no errors.
 
-    A tick of ``port_transmit_wait`` is taken as one flit of four bytes at the link's speed. Adapters
-    differ in that, so it begins inside the usual window: the rise and the fall of traffic tell it.
+    A tick of ``port_transmit_wait`` is taken as one flit of four bytes at the link's speed.
+    Adapters differ in that, so it begins inside the usual window: the rise and the fall of traffic
+    tell it.
     """
     record = _node(rng)
     moment = AT - float(rng.uniform(420.0, 720.0))
