@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from bot.surfaces.cli import options
-from bot.surfaces.cli.output import show, warn
+from bot.surfaces.cli.output import show
 from bot.times import parse_span
 from engine.errors import UsageError
 
@@ -101,7 +101,6 @@ async def _run(
     catalogue = load_catalogue(folders, strict=False)
     # What is to be compared is there to be judged: a part of it that is broken is an error.
     other = load_catalogue((*folders, compare)) if compare else None
-    warn(catalogue.left_out)
     with Progress("replaying") as progress:
         opened = open_source(source, settings, _quiet)
         try:
