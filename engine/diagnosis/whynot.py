@@ -17,7 +17,7 @@ from engine.diagnosis.related import beside
 from engine.diagnosis.whynotmodel import Outcome, RuleCheck, WhyNot
 from engine.diagnosis.whynotparts import Examiner
 from engine.errors import SourceError, UsageError
-from engine.model import Effect, Entity, Why
+from engine.model import Effect, Entity, Kind, Why
 from engine.samples import Batch, Frame, Matcher, RawSeries, Selection
 from engine.signals.entities import SCOPES
 from engine.signals.normalise import Readings, build_frame
@@ -144,7 +144,11 @@ async def why_not(
     checks = list(_checks(engine, name, frames, recorder.failed, why))[:_MOST_ENTITIES]
     outcome = min((c.outcome for c in checks), key=_TELLING.index, default=Outcome.NOT_APPLICABLE)
     says = _OVERALL[outcome]
-    if not checks:
+    if not mine and not checks and why.target.kind is Kind.GPU:
+        outcome = Outcome.UNKNOWN
+        told = why.unknown[0].why if why.unknown else "no reading of it was found"
+        says = f"It cannot be decided: {told.rstrip('.')}."
+    elif not checks:
         says = f"It does not apply: {_nobody(name, catalogue, why.target)}."
     elif len(checks) == 1:
         says = checks[0].says

@@ -19,7 +19,7 @@ from engine.samples import Batch, Selection
 from engine.schema import schema
 from tests.support.house import write
 from tests.support.memory import MemorySource
-from tests.support.readings import AT, FULL, IDLE, STOCK, engine, gpu, node
+from tests.support.readings import AT, FULL, IDLE, STOCK, engine, gpu, node, up
 
 BRAKED = {**FULL, "DCGM_FI_DEV_CLOCKS_EVENT_REASONS": 136, "DCGM_FI_DEV_SM_CLOCK": 900}
 
@@ -175,6 +175,12 @@ async def test_a_query_that_failed_is_not_taken_for_a_metric_that_is_not_exporte
     lacks = {lack.signal: lack for lack in part(found, "power_brake_active").lacks}
     assert lacks["throttle_reasons"].why == "its query failed: memory answers HTTP 500"
     assert lacks["throttle_reasons"].fix == "look into its log"
+
+
+async def test_a_gpu_of_which_nothing_is_read_is_not_said_to_be_quiet():
+    found = await why_not(engine(), "power_brake", "node-1:0", MemorySource([up(1)]), at=AT)
+    assert found.outcome is Outcome.UNKNOWN
+    assert found.says.startswith("It cannot be decided: ")
 
 
 async def test_an_unknown_rule_and_target_are_one_line():
