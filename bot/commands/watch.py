@@ -20,9 +20,10 @@ from bot.answer import (
     strong,
 )
 from bot.commands import parts
-from bot.phrases import entities
+from bot.phrases import count, entities
 from bot.times import utc
-from engine.history import Event, EventKind
+from engine.history import Event, EventKind, Watcher
+from engine.history.tracked import event_about
 from engine.model import Incident, to_json
 
 # Shown in a message; the rest is a `why` away.
@@ -45,6 +46,21 @@ def document(event: Event) -> dict[str, Any]:
     """Return an event as its JSON document, ``gpuwhy/watch/1``."""
     data: dict[str, Any] = to_json(event)
     return data
+
+
+async def opening(watcher: Watcher, *, now: float) -> list[Event]:
+    """Return what is said at the start: what is watched, and what was open before.
+
+    Raises:
+        GpuwhyError: the state cannot be used.
+    """
+    known = await watcher.open()
+    amount = count(len(known), "incident") if known else "no incident"
+    said = f"{watcher.name}: {amount} open"
+    return [
+        Event(EventKind.WATCHING, now, watcher.name, says=said),
+        *(event_about(one, EventKind.OPEN, now, watcher.name, one.diagnosis.says) for one in known),
+    ]
 
 
 def told(event: Event) -> Answer:
@@ -75,7 +91,7 @@ def reply(event: Event) -> Answer | None:
     """Return what goes under the message of an incident: that it is over, or back; else None."""
     if event.event not in {EventKind.CLOSED, EventKind.REOPENED}:
         return None
-    return Answer(line(*_reply(event), f" at {utc(event.at)}"), (), document(event))
+    return Answer(_reply(event), (), document(event))
 
 
 _HEADS = {
@@ -141,5 +157,5 @@ def _foot(event: Event) -> Block:
 
 def _reply(event: Event) -> Line:
     if event.event is EventKind.CLOSED:
-        return line(strong("Resolved", Tone.GOOD), f": {event.says}")
-    return line(strong("Back", Tone.BAD), f", time {event.times}")
+        return line(strong("Resolved", Tone.GOOD), f" at {utc(event.at)}: {event.says}")
+    return line(strong("Back", Tone.BAD), f" at {utc(event.at)}, time {event.times}")

@@ -145,9 +145,11 @@ class _Run:
             GpuwhyError: the first look shows that something is given wrongly; or the state cannot
                 be used.
         """
+        from bot.commands.watch import opening  # noqa: PLC0415 - so that --help starts fast
+
         async with AsyncExitStack() as stack:
             watcher = await self._open(stack)
-            self._tell(await _opening(watcher))
+            self._tell(await opening(watcher, now=time.time()))
             checked = said = False
             while True:
                 try:
@@ -237,18 +239,3 @@ class _Run:
         await store.open()
         stack.push_async_callback(store.close)
         return StoreBook(store)
-
-
-async def _opening(watcher: Watcher) -> list[Event]:
-    """Return what is said at the start: what is watched, and what was open before."""
-    from engine.history import Event, EventKind  # noqa: PLC0415
-    from engine.history.tracked import event_about  # noqa: PLC0415
-
-    now = time.time()
-    known = await watcher.open()
-    count = "no incident" if not known else f"{len(known)} incident{'s' * (len(known) > 1)}"
-    said = f"{watcher.name}: {count} open"
-    return [
-        Event(EventKind.WATCHING, now, watcher.name, says=said),
-        *(event_about(one, EventKind.OPEN, now, watcher.name, one.diagnosis.says) for one in known),
-    ]

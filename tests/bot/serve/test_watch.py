@@ -95,8 +95,10 @@ async def test_an_incident_is_one_message_that_is_edited_and_answered(stage, sla
         await until(lambda: showing(slack, "Incident") == 2, 30)
         replies = lambda: [text(m) for m in slack.in_channel(CHANNEL) if m.thread == brake.ts]  # noqa: E731
         await until(lambda: len(replies()) == 2, 30)
-        assert replies()[0].startswith("Resolved: not found for")
-        assert replies()[1].startswith("Back, time 2")
+        assert replies()[0].startswith("Resolved at ")
+        assert ": not found for" in replies()[0]
+        assert replies()[1].startswith("Back at ")
+        assert replies()[1].endswith(", time 2")
         assert await server.stop() == 0
     finally:
         server.end()
