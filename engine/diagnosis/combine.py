@@ -24,7 +24,12 @@ _SEVERITIES = list(Severity)
 
 
 def combine(entity: Entity, answers: Sequence[Judgement]) -> Judgement:
-    """Return one judgement for the entity that several GPUs make up."""
+    """Return one judgement for the entity that several others make up.
+
+    Without any, because no rule looks at them, nothing is known of it.
+    """
+    if not answers:
+        return Judgement(entity, Verdict.UNKNOWN, (), (), (), Coverage(0, 0, 0, 0))
     verdicts = {a.verdict for a in answers}
     if Verdict.DEGRADED in verdicts:
         verdict = Verdict.DEGRADED

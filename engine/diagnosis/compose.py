@@ -18,6 +18,7 @@ from engine.model import Diagnosis, Effect, Entity, Kind, Verdict
 
 # A file system that is nearly full does not slow a GPU: told only beside what it brings about.
 _ONLY_WITH_EFFECTS = frozenset({Kind.FILESYSTEM})
+_WITH_FILESYSTEMS = frozenset({Kind.FILESYSTEM, Kind.NODE, Kind.FLEET})
 
 
 @dataclass(slots=True)
@@ -56,7 +57,7 @@ def compose(
     pairs = [(a.entity, d) for a in main for d in a.diagnoses]
     pairs += [(a.entity, d) for a in told for d in a.diagnoses]
     roots = hang(pairs, causes)
-    if not all(a.entity.kind in _ONLY_WITH_EFFECTS for a in main):
+    if entity.kind not in _WITH_FILESYSTEMS:
         roots = [r for r in roots if r.entity.kind not in _ONLY_WITH_EFFECTS or r.effects]
     if alone:
         roots.sort(key=lambda d: (not _takes(d, own), first.get(_key(d), len(first)), order(d)))
