@@ -107,6 +107,7 @@ def spelling(entry: Entry) -> Spelling:
         exporter=entry.get("exporter", "dcgm-exporter"),
         vendor=entry.get("vendor", "nvidia"),
         since=entry.get("since"),
+        counts=entry.get("counts"),
     )
 
 
@@ -188,6 +189,7 @@ def _pattern(entry: Entry) -> Pattern:
         none=_texts(entry, "none"),
         unless=_texts(entry, "unless"),
         confidence=Confidence(entry["confidence"]),
+        note=entry.get("note", False),
     )
 
 

@@ -106,13 +106,14 @@ class SymptomFile(Strict):
 
 
 class PatternEntry(Strict):
-    """One way in which a cause shows."""
+    """One way in which a cause shows; with ``note`` alone it is a note and no diagnosis."""
 
     all_: list[Reference] = Field(default_factory=list, alias="all")
     any_: list[Reference] = Field(default_factory=list, alias="any")
     none: list[Reference] = Field(default_factory=list)
     unless: list[Reference] = Field(default_factory=list)
     confidence: Confidence
+    note: bool = False
 
     @model_validator(mode="after")
     def _needs_something_true(self) -> PatternEntry:

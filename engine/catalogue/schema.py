@@ -82,7 +82,10 @@ class TaxonomyEntry(Strict):
 
 
 class SpellingEntry(Strict):
-    """One metric name of a signal; canonical value = reading * scale."""
+    """One metric name of a signal; canonical value = reading * scale.
+
+    ``counts`` names a label that lists names between commas: how many is the reading.
+    """
 
     name: Annotated[str, Field(pattern=METRIC_PATTERN)]
     unit: Text
@@ -91,6 +94,7 @@ class SpellingEntry(Strict):
     exporter: Text = "dcgm-exporter"
     vendor: Text = "nvidia"
     since: Text | None = None
+    counts: Text | None = None
 
     @field_validator("scale")
     @classmethod

@@ -51,7 +51,10 @@ class CauseInfo:
 
 @dataclass(frozen=True, slots=True)
 class Spelling:
-    """One metric name under which a signal is found. canonical value = reading * scale."""
+    """One metric name under which a signal is found. canonical value = reading * scale.
+
+    ``counts`` names a label whose listed names are counted instead (`engine.signals.service`).
+    """
 
     name: str
     unit: str
@@ -60,6 +63,7 @@ class Spelling:
     exporter: str = "dcgm-exporter"
     vendor: str = "nvidia"
     since: str | None = None
+    counts: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +171,8 @@ class Pattern:
     """One way in which a cause shows. References are symptom ids, or ``cause/ID``.
 
     all: must be true; any: at least one true (if not empty); none: must be known to be false;
-    unless: must not be true (unknown does not block).
+    unless: must not be true (unknown does not block). A cause that shows by patterns marked
+    ``note`` alone is a note, not a diagnosis.
     """
 
     all: tuple[str, ...] = ()
@@ -175,6 +180,7 @@ class Pattern:
     none: tuple[str, ...] = ()
     unless: tuple[str, ...] = ()
     confidence: Confidence = Confidence.POSSIBLE
+    note: bool = False
 
     @property
     def refs(self) -> tuple[str, ...]:
