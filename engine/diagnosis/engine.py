@@ -12,6 +12,7 @@ from dataclasses import replace
 from engine import __version__
 from engine.catalogue.types import Catalogue
 from engine.diagnosis.compose import compose
+from engine.diagnosis.culprits import named, suspects, without_strangers
 from engine.diagnosis.fetch import LOOKBACK_LOST_S, Fetched, Fetcher, matches
 from engine.diagnosis.history import LOOKBACK_HISTORY_S, date_xid, of_gauge
 from engine.diagnosis.judge import Judgement, Judges, missing_core
@@ -90,8 +91,10 @@ class Engine:
         got.warnings += elsewhere(got.events, hosts)
         got.warnings += earlier(readings.frame, chosen, window_s)
         answers = self._judge_all(readings, chosen)
+        readings, chosen, slow = await self._find_slow(source, got, readings, chosen, answers)
+        answers = self._judge_all(readings, chosen) if slow else answers
         answers = await self._date_old_xids(source, got, readings, chosen, answers)
-        found = self._why(target, readings, chosen, answers, got, window_s)
+        found = self._why(target, readings, chosen, answers, got, window_s, slow)
         return await self._with_past(found, source, got, readings)
 
     async def _with_past(self, found: Why, source: Source, got: Fetched, readings: Readings) -> Why:
@@ -265,6 +268,27 @@ class Engine:
             out += self.fetcher.history_of(places, self.fetcher.core_names())
         return out
 
+    async def _find_slow(
+        self,
+        source: Source,
+        got: Fetched,
+        readings: Readings,
+        chosen: Sequence[int],
+        answers: Sequence[Judgement],
+    ) -> tuple[Readings, list[int], list[int]]:
+        """Fetch in full the GPUs for which the target waits; the target's own come back first."""
+        found = suspects(self.judge, readings.frame, chosen, answers)
+        if not found:
+            return readings, list(chosen), []
+        before = readings.frame.entities
+        await self.fetcher.ask(
+            source, got, self.fetcher.in_full([p for i in found for p in readings.places[i]])
+        )
+        readings = self.fetcher.frame(got)
+        where = {entity.key: i for i, entity in enumerate(readings.frame.entities)}
+        mine, slow = ([where[before[i].key] for i in some] for some in (chosen, found))
+        return readings, mine, slow
+
     def _judge_all(self, readings: Readings, chosen: Sequence[int]) -> list[Judgement]:
         seen = self.judge.observe(readings.frame, chosen)
         states = self.judge.states(seen)
@@ -308,6 +332,7 @@ class Engine:
         answers: Sequence[Judgement],
         got: Fetched,
         window_s: float,
+        slow: Sequence[int] = (),
     ) -> Why:
         frame = readings.frame
         single = target.kind is Kind.GPU
@@ -316,6 +341,7 @@ class Engine:
         mine = self._judge_other(readings, scope, found.pop(scope, [])) if scope else list(answers)
         side = [a for name, some in found.items() for a in self._judge_other(readings, name, some)]
         side += answers if scope else []
+        peers = self._judge_slow(readings, slow)
         if single:
             entity = frame.entities[chosen[0]]
         elif scope and len(mine) == 1:
@@ -323,14 +349,15 @@ class Engine:
         else:
             entity = _entity(target, readings, chosen)
         alone = single or (scope is not None and len(mine) == 1)
-        answer = compose(entity, mine, side, self.catalogue.causes, alone=alone)
+        answer = compose(entity, mine, [*side, *peers], self.catalogue.causes, alone=alone)
+        diagnoses = without_strangers(answer.diagnoses, [*mine, *side], peers)
         others = [a.entity for a in mine] if scope and not alone else []
         return Why(
             target=entity,
             at=got.at if frame.timed or not len(got.batch.series) else None,
             window_s=window_s,
             verdict=answer.verdict,
-            diagnoses=answer.diagnoses,
+            diagnoses=named(diagnoses, [*mine, *side, *peers]),
             notes=answer.notes,
             unknown=(*unknown_logs(got.unread, self.told_by_logs), *answer.unknown),
             coverage=answer.coverage,
@@ -349,6 +376,16 @@ class Engine:
             ),
             members=() if single else (*others, *(frame.entities[i] for i in chosen)),
         )
+
+    def _judge_slow(self, readings: Readings, slow: Sequence[int]) -> list[Judgement]:
+        """Judge the GPUs for which a target waits, and what belongs to their hosts."""
+        if not slow:
+            return []
+        found = beside(Target(Kind.NODE, ""), readings, slow)
+        answers = self._judge_all(readings, slow)
+        for scope in ("node", "port", "filesystem", "pod"):
+            answers += self._judge_other(readings, scope, found.get(scope, []))
+        return answers
 
     def _judge_other(
         self, readings: Readings, scope: str, chosen: Sequence[int]
