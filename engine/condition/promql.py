@@ -32,9 +32,12 @@ from engine.condition.tree import (
     PeerCount,
     Peers,
     Presence,
+    Reading,
+    Share,
     Truthy,
     needed_by,
     push_not,
+    walk,
 )
 
 __all__ = ["LabelProfile", "Pushdown", "pushdown", "show_query"]
@@ -64,6 +67,18 @@ def narrowing(tree: Truthy, catalogue: Catalogue, profile: LabelProfile) -> Push
     return compiler.narrowed(tree, compiler.scope)
 
 
+# What a server may add up in another order than it is done here; a maximum is the same anywhere.
+_ADDED_UP = frozenset({"avg", "stddev", "quantile", "rate", "increase"})
+
+
+def _is_rounded(node: Compare) -> bool:
+    return any(
+        isinstance(inner, Share | Peers)
+        or (isinstance(inner, Reading) and inner.function in _ADDED_UP)
+        for inner in walk(node)
+    )
+
+
 class _Compiler(Numbers):
     def truth(self, node: Truthy, scope: Scope) -> Pushdown:
         """Return the query for the entities for which a node is true."""
@@ -76,7 +91,7 @@ class _Compiler(Numbers):
             case Compare():
                 return self._compare(node, scope)
             case And(parts=parts):
-                return self._joined("and", parts, scope)
+                return self._all(parts, scope)
             case Or(parts=parts):
                 return self._joined("or", parts, scope)
             case PastTruth(operand=operand, offset_s=offset_s):
@@ -99,6 +114,18 @@ class _Compiler(Numbers):
                 return self._any(seen, scope, exact=False)
             case _:
                 return None
+
+    def _all(self, parts: Sequence[Truthy], scope: Scope) -> Pushdown | None:
+        """Join with `and`; what must be missing is taken away from what the rest finds."""
+        missing = [p for p in parts if isinstance(p, Presence) and p.state == "missing"]
+        known = [self._any(self.newest(p.signal, scope), scope, exact=True) for p in missing]
+        there = [part for part in known if part is not None]
+        found = self._joined("and", [p for p in parts if p not in missing], scope)
+        if not there:
+            return found
+        query = self.anchor(scope) if found is None else found.query
+        away = "".join(f" unless on({scope.labels}) {part.query}" for part in there)
+        return Pushdown(f"({query}{away})", exact=False)
 
     def _joined(self, word: str, parts: Sequence[Truthy], scope: Scope) -> Pushdown | None:
         found = [self.narrowed(part, scope) for part in parts]
@@ -141,7 +168,7 @@ class _Compiler(Numbers):
     def _loosened(self, node: Compare, left: Bound, right: Bound) -> tuple[Bound, Bound]:
         """Move the bounds apart by the profile's slack; the side must not be below zero for it."""
         slack = self.profile.slack
-        if not slack or node.op in {"==", "!="}:
+        if not slack or node.op in {"==", "!="} or not _is_rounded(node):
             return left, right
         up, down = repr(1.0 + slack), repr(1.0 - slack)
         above = node.op in {">", ">="}
@@ -213,52 +240,56 @@ class _Compiler(Numbers):
         return Pushdown(f"({everything} unless on({scope.labels}) {known.query})", exact=False)
 
     def peers(self, node: Peers | PeerCount, scope: Scope) -> Bound | None:
-        """Return the bounds of a number over the host's GPUs.
+        """Return the bounds of a number over the GPUs of a host or job.
 
-        Computed for each host, then given to all its GPUs.
+        Computed for each host or job, then given to all its GPUs.
         """
-        if node.group != "siblings":
-            return None  # series of GPUs seldom carry the job on a server: all must be looked at
-        inside = replace(self.host_scope, offset_s=scope.offset_s)
+        label = self.profile.host if node.group == "siblings" else self.profile.job
+        if not label:
+            return None
+        by = tuple(dict.fromkeys((*self.profile.entity, label)))
+        inside = Scope(by, scope.offset_s)
         if isinstance(node, PeerCount):
-            return self._peer_count(node, scope, inside)
+            return self._peer_count(node, scope, inside, label)
         found = self.number(node.operand, inside)
         if found is None or not found.known or (node.function == "mad" and not found.exact):
             return None
-        lower, upper = (self._over_host(node.function, x) for x in (found.lower, found.upper))
+        lower, upper = (
+            self._over_group(node.function, x, label) for x in (found.lower, found.upper)
+        )
         return Bound(
-            self._for_all(lower, scope, inside), self._for_all(upper, scope, inside), found.exact
+            self._for_all(lower, scope, inside, label),
+            self._for_all(upper, scope, inside, label),
+            found.exact,
         )
 
-    def _over_host(self, function: str, values: str) -> str:
-        host = self.profile.host
+    def _over_group(self, function: str, values: str, group: str) -> str:
         if function in {"min", "max"}:
-            result = f"{function} by ({host}) ({values})"
+            result = f"{function} by ({group}) ({values})"
         else:
-            result = f"quantile by ({host}) (0.5, {values})"
+            result = f"quantile by ({group}) (0.5, {values})"
         if function == "mad":
-            away = f"abs({values} - on({host}) group_left() {result})"
-            result = f"quantile by ({host}) (0.5, {away})"
-        return f"({result} and on({host}) count by ({host}) ({values}) >= {MIN_PEERS})"
+            away = f"abs({values} - on({group}) group_left() {result})"
+            result = f"quantile by ({group}) (0.5, {away})"
+        return f"({result} and on({group}) count by ({group}) ({values}) >= {MIN_PEERS})"
 
-    def _for_all(self, per_host: str, scope: Scope, inside: Scope) -> str:
+    def _for_all(self, per_group: str, scope: Scope, inside: Scope, group: str) -> str:
         members = f"{self.anchor(replace(inside, names=scope.names))} * 0"
-        spread = f"{members} + on({self.profile.host}) group_left() {per_host}"
+        spread = f"{members} + on({group}) group_left() {per_group}"
         return f"max by ({scope.labels}) ({spread})"
 
-    def _peer_count(self, node: PeerCount, scope: Scope, inside: Scope) -> Bound | None:
-        host = self.profile.host
+    def _peer_count(self, node: PeerCount, scope: Scope, inside: Scope, group: str) -> Bound | None:
         true = self.truth(node.operand, inside)
-        some = f"count by ({host}) ({true.query})"
+        some = f"count by ({group}) ({true.query})"
         if node.function == "count":
-            none = f"count by ({host}) ({self.anchor(inside)}) * 0"
-            upper = self._for_all(f"({some} or on({host}) {none})", scope, inside)
+            none = f"count by ({group}) ({self.anchor(inside)}) * 0"
+            upper = self._for_all(f"({some} or on({group}) {none})", scope, inside, group)
             lower = upper if true.exact else f"({upper} * 0)"
             return Bound(lower, upper, exact=False, known=False)
         false = self.truth(push_not(node.operand, negate=True), inside)
         if not (true.exact and false.exact):
             return None
-        known = f"count by ({host}) ({true.query} or on({inside.labels}) {false.query})"
-        part = f"({some} or on({host}) {known} * 0) / on({host}) ({known} >= {MIN_PEERS})"
-        text = self._for_all(f"({part})", scope, inside)
+        known = f"count by ({group}) ({true.query} or on({inside.labels}) {false.query})"
+        part = f"({some} or on({group}) {known} * 0) / on({group}) ({known} >= {MIN_PEERS})"
+        text = self._for_all(f"({part})", scope, inside, group)
         return Bound(text, text)

@@ -29,22 +29,27 @@ class LabelProfile:
     Attributes:
         entity: the labels that together name one entity.
         host: the label that names its host.
+        job: the label that names its job, empty if series do not carry it.
         model: the label with the GPU's model name.
         selector: matchers that every selector gets.
         one_series: the server is known to keep each signal of an entity in one series. Where it
             is not, an average over several series is only bounded, never exact.
         closed: windows hold the samples at both their ends, as local evaluation has it; servers
             leave the older end open. Widens every window by one millisecond.
+        everywhere: metric names of which every entity that matters has one; by default these are
+            the core readings and what a condition reads.
         slack: by which part of a number a comparison may be missed and still count as true, so
             that sums rounded in another order on the server do not hide anything.
     """
 
     entity: tuple[str, ...] = ("UUID",)
     host: str = "Hostname"
+    job: str = ""
     model: str = "modelName"
     selector: tuple[Matcher, ...] = ()
     one_series: bool = False
     closed: bool = False
+    everywhere: tuple[str, ...] = ()
     slack: float = 0.0
 
 

@@ -57,8 +57,9 @@ class Spelled:
 
     def anchor(self, scope: Scope, *matchers: Matcher) -> str:
         """Return 1 for every entity that matters: by default, one with any usual reading."""
-        names = Matcher("__name__", "=~", scope.names or self._usual)
-        series = selector("", (names, *self._matchers(scope), *matchers))
+        names = "|".join(self.profile.everywhere) or scope.names or self._usual
+        about = (Matcher("__name__", "=~", names), *self._matchers(scope), *matchers)
+        series = selector("", about)
         return f"group by ({scope.labels}) (last_over_time({series}[{self.window(self.seen_s)}]))"
 
     def window(self, seconds: int) -> str:

@@ -34,6 +34,8 @@ _ENDINGS = {
 }
 _WRITTEN = {"celsius": "°C", "percent": "%", "J/s": "W"}
 _PLAIN = frozenset({"", "count", "code", "enum"})
+# What things are counted in.
+_COUNTED = frozenset({"count", "requests", "tokens"})
 _PREFIXES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 _SPANS = ((86400, "day"), (3600, "hour"), (60, "minute"), (1, "second"))
 
@@ -54,7 +56,9 @@ def unit_of(node: Numeric, catalogue: Catalogue) -> str:
             unit = catalogue.signals[signal].unit
             if function == "changes":
                 return "count"
-            return f"{unit}/s" if function == "rate" else unit
+            if function == "rate":
+                return "ratio" if unit == "s" else f"{unit}/s"  # seconds in a second: a share
+            return unit
         case Age():
             return "s"
         case Share():
@@ -83,7 +87,11 @@ def _binary_unit(node: Binary, catalogue: Catalogue) -> str:
         return left
     if node.op == "*":
         return right if isinstance(node.left, Number) else ""
-    return "ratio" if left == right else ""
+    if (left, right) == ("ratio", "count/s"):
+        return "s"  # a share of the time over events a second: the time of one event
+    if left == right:
+        return "ratio"
+    return left if right in _COUNTED else ""  # seconds of so many requests are seconds a request
 
 
 def digits(value: float, significant: int = 3) -> str:

@@ -1,38 +1,36 @@
 """Sweep: every GPU judged, what is wrong grouped by root cause, worst first.
 
+Of a large fleet the server is asked first who must be looked at (`engine.diagnosis.sweeppush`).
 Hosts are fetched in groups, so that memory stays bound by the group, not by the fleet.
 """
 
 from __future__ import annotations
 
-import asyncio
-import re
-from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from engine.diagnosis.combine import merge_unknown, order
 from engine.diagnosis.fetch import LOOKBACK_LOST_S, Fetched, Fetcher
 from engine.diagnosis.judge import Judgement
-from engine.diagnosis.logged import strangers, unknown_logs, unmatched
+from engine.diagnosis.logged import short_host, strangers, unknown_logs, unmatched
 from engine.diagnosis.logwatch import LogWatch
-from engine.diagnosis.present import current, gone, silent
+from engine.diagnosis.present import current, silent
+from engine.diagnosis.sweepgroups import Group, Listing, groups, listing
+from engine.diagnosis.sweepholds import Server
+from engine.diagnosis.sweeppush import pick, worth_asking
 from engine.errors import SourceError
 from engine.model import Diagnosis, Entity, Incident, Sweep, Verdict
-from engine.samples import Ints, Matcher, Selection
-from engine.signals.labels import HOST_LABELS, IDENTITY_LABELS, Place, locate, node_entity
+from engine.samples import Ints, Matcher
+from engine.signals.labels import node_entity
 from engine.signals.normalise import Readings
 from engine.sources.logs.port import Unread
-from engine.sources.port import Source
+from engine.sources.port import Evaluator, Source
 
 if TYPE_CHECKING:
     from engine.diagnosis.engine import Engine
 
-# Hosts per request: 16 hosts of 8 GPUs are about 5,000 series, 8 MB of a 15-minute window.
-HOSTS_PER_REQUEST = 16
 _SHOWN_UNSEEN = 200
-_WHERE = (*HOST_LABELS, "instance")
 
 
 async def sweep(
@@ -52,22 +50,20 @@ async def sweep(
     known_moment = at is not None or not source.rereads
     if known_moment:
         watch.start(None, at, span)
-    groups = await _groups(engine, source, at, span, tuple(where))
-    if known_moment:
-        watch.start([host for group in groups for host in group.live], at, span)
-    queries, waves = (0, 0) if source.rereads else (2, 1)
-    warnings = [*engine.catalogue.left_out, *source.take_warnings()]
+    plan = await _plan(engine, source, at, span, tuple(where), watch)
+    queries, waves = plan.queries, plan.waves
+    warnings = [*engine.catalogue.left_out, *plan.warnings]
     answers: list[Judgement] = []
-    unread: list[Unread] = []
-    known: set[str | None] = set()
+    unread = plan.unread
+    known: set[str | None] = set(plan.settled)
     unreached: list[Entity] = []
-    moment = at
-    for group in groups:
+    moment = plan.at
+    for group in plan.groups:
         got = fetcher.start(moment, window_s)
         try:
             await fetcher.ask(source, got, group.selections(fetcher, span, tuple(where)))
         except SourceError as error:
-            if not answers:
+            if not answers and not plan.settled:
                 raise
             # What is judged is judged: the rest of the fleet is named as not seen.
             unreached += [node_entity(host) for host in group.hosts]
@@ -96,92 +92,89 @@ async def sweep(
         warnings += [w for w in got.warnings + readings.warnings if w not in warnings]
     if not where:  # else the others are just not asked about
         warnings += strangers(watch.events, known)
-    found = _result(engine, answers, unreached, moment, window_s, queries, waves, warnings)
+    found = _result(engine, answers, plan, unreached, moment, window_s, queries, waves, warnings)
     logs = unknown_logs(unread, engine.told_by_logs)
     return replace(found, unknown=(*logs, *found.unknown)) if logs else found
 
 
-@dataclass(frozen=True, slots=True)
-class _Group:
-    """Some hosts that are asked about together, or all of them.
+@dataclass(slots=True)
+class _Plan:
+    """What is fetched and judged, and what the server settled before.
 
-    ``live`` are those that report, ``exporters`` their scrape addresses, ``gone`` their GPUs that
-    stopped before the window.
+    ``at`` is the moment judged, None if the first answer tells it; ``settled`` are the hosts of
+    the ``healthy`` and ``idle`` GPUs of which nothing has to be fetched.
     """
 
-    hosts: tuple[str, ...] = ()
-    matchers: tuple[Matcher, ...] = ()
-    live: tuple[str, ...] = ()
-    exporters: tuple[str, ...] = ()
-    gone: tuple[Place, ...] = ()
-
-    def selections(
-        self, fetcher: Fetcher, window_s: float, where: tuple[Matcher, ...]
-    ) -> list[Selection]:
-        """Return what is asked about the group, in one wave."""
-        matchers = (*self.matchers, *where)
-        out = [Selection(fetcher.names.gpu + fetcher.names.node, matchers, window_s)]
-        if not self.matchers:
-            out.append(Selection(fetcher.sign_of_life(), matchers, LOOKBACK_LOST_S))
-        if self.exporters:  # what speaks of a node names it by another label, or not at all
-            pattern = "|".join(re.escape(e) for e in self.exporters)
-            where_from = (Matcher("instance", "=~", pattern),)
-            out.append(Selection(fetcher.names.node, where_from, window_s))
-        return out + fetcher.history_of(self.gone, fetcher.sign_of_life())
+    groups: list[Group]
+    at: float | None
+    settled: set[str | None] = field(default_factory=set)
+    healthy: int = 0
+    idle: int = 0
+    queries: int = 0
+    waves: int = 0
+    warnings: list[str] = field(default_factory=list)
+    unread: list[Unread] = field(default_factory=list)
 
 
-async def _groups(
+async def _plan(
     engine: Engine,
     source: Source,
     at: float | None,
-    window_s: float,
+    span: float,
     where: tuple[Matcher, ...],
-) -> list[_Group]:
-    """Return the groups that together cover every GPU once."""
+    watch: LogWatch,
+) -> _Plan:
+    """Find out which hosts there are, and which of them must be looked at."""
     if source.rereads:
-        return [_Group()]
-    fetcher = engine.fetcher
-    ask = partial(source.label_sets, labels=IDENTITY_LABELS, at=at, matchers=where)
-    now, day = await asyncio.gather(
-        ask(fetcher.core_names(), window_s=window_s),
-        ask(fetcher.sign_of_life(), window_s=LOOKBACK_LOST_S),
-    )
-    live = [locate(row) for row in now]
-    lost = gone([locate(row) for row in day], live)
-    hosts_now = {place.host for place in live}
-    rows = now + [row for row in day if locate(row).host not in hosts_now]
-    groups = []
-    for k, label in enumerate(_WHERE):
-        absent = _WHERE[:k]
-        of_host: dict[str, list[Place]] = {}
-        for row in rows:
-            if row.get(label) and not any(row.get(name) for name in absent):
-                of_host.setdefault(row[label], []).append(locate(row))
-        hosts = sorted(of_host)
-        for first in range(0, len(hosts), HOSTS_PER_REQUEST):
-            some = hosts[first : first + HOSTS_PER_REQUEST]
-            places = {h: of_host[h] for h in some}
-            groups.append(_group(label, absent, places, hosts_now, lost))
-    return groups
+        return _Plan([Group()], at, warnings=source.take_warnings())
+    before = source.queries
+    there = await listing(engine.fetcher, source, at, span, where)
+    watch.start(sorted(h for h in there.hosts_now if h), at, span)
+    if not isinstance(source, Evaluator) or not worth_asking(there.now):
+        plan = _Plan(groups(there), at, waves=1)
+    else:
+        plan = await _pushed_down(engine, source, there, at, span, where, watch)
+    plan.queries += source.queries - before
+    plan.warnings += source.take_warnings()
+    return plan
 
 
-def _group(
-    label: str,
-    absent: Iterable[str],
-    of_host: Mapping[str, Sequence[Place]],
-    hosts_now: Container[str | None],
-    lost: Iterable[Place],
-) -> _Group:
-    pattern = "|".join(re.escape(host) for host in of_host)
-    places = [place for found in of_host.values() for place in found]
-    names = {place.host for place in places}
-    return _Group(
-        hosts=tuple(of_host),
-        matchers=(Matcher(label, "=~", pattern), *(Matcher(name, "=", "") for name in absent)),
-        live=tuple(sorted({p.host for p in places if p.host and p.host in hosts_now})),
-        exporters=tuple(sorted({p.instance for p in places if p.instance})),
-        gone=tuple(p for p in lost if p.host in names),
-    )
+async def _pushed_down(
+    engine: Engine,
+    source: Server,
+    there: Listing,
+    at: float | None,
+    span: float,
+    where: tuple[Matcher, ...],
+    watch: LogWatch,
+) -> _Plan:
+    """Let the server find the hosts that must be looked at."""
+    moment = (await source.evaluate((), at=at)).at
+    log = engine.fetcher.start(moment, span)
+    await watch.join(log)
+    logged = {short_host(event.host) for event in log.events if event.host}
+    boards = {event.uuid.lower() for event in log.events if event.uuid}
+    marked = there.restless() | {
+        row.place.host
+        for row in there.now
+        if short_host(row.place.host or "") in logged or (row.place.uuid or "").lower() in boards
+    }
+    plan = _Plan([], moment, queries=log.batch.queries, waves=1, unread=log.unread)
+    plan.warnings += log.warnings
+    try:
+        found = await pick(
+            engine, source, there.now, at=moment, window_s=span, where=where, marked=marked
+        )
+    except SourceError as error:
+        plan.warnings.append(f"the sweep fetched all hosts in full: {error.message}")
+        plan.groups = groups(there)
+        return plan
+    plan.groups = groups(there, found.judge)
+    plan.settled |= found.settled
+    plan.healthy, plan.idle = found.healthy, found.idle
+    plan.waves += found.waves
+    plan.warnings += found.warnings
+    return plan
 
 
 def _one_a_host(host: Ints, chosen: Sequence[int]) -> set[int]:
@@ -205,6 +198,7 @@ def _frame(fetcher: Fetcher, got: Fetched) -> Readings:
 def _result(
     engine: Engine,
     answers: Sequence[Judgement],
+    plan: _Plan,
     unreached: Sequence[Entity],
     at: float | None,
     window_s: float,
@@ -215,12 +209,18 @@ def _result(
     verdicts = {v.value: 0 for v in Verdict}
     for answer in answers:
         verdicts[answer.verdict.value] += 1
+    verdicts[Verdict.HEALTHY.value] += plan.healthy
+    verdicts[Verdict.IDLE.value] += plan.idle
+    judged = {a.entity.host for a in answers}
     unseen = [*unreached, *(a.entity for a in answers if a.verdict is Verdict.UNKNOWN)]
     return Sweep(
         at=at,
         window_s=window_s,
         incidents=tuple(incidents(answers)),
-        checked={"gpu": len(answers), "node": len({a.entity.host for a in answers})},
+        checked={
+            "gpu": len(answers) + plan.healthy + plan.idle,
+            "node": len(judged | plan.settled),
+        },
         verdicts=verdicts,
         unknown=merge_unknown(u for a in answers for u in a.unknown),
         engine=engine.info,

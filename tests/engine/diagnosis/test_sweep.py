@@ -127,7 +127,7 @@ async def test_a_host_whose_label_changed_during_the_day_is_there_once():
 
 
 async def test_a_server_that_goes_away_half_way_leaves_what_was_judged(monkeypatch):
-    from engine.diagnosis import sweep as module
+    from engine.diagnosis import sweepgroups as module
     from engine.errors import SourceError
 
     monkeypatch.setattr(module, "HOSTS_PER_REQUEST", 1)
@@ -148,7 +148,7 @@ async def test_a_server_that_goes_away_half_way_leaves_what_was_judged(monkeypat
 
 async def test_hosts_whose_readings_do_not_come_are_named(monkeypatch):
     """A wave is several requests; when the large one breaks off, the small ones may not."""
-    from engine.diagnosis import sweep as module
+    from engine.diagnosis import sweepgroups as module
 
     monkeypatch.setattr(module, "HOSTS_PER_REQUEST", 1)
     source = MemorySource([s for k in (1, 2) for s in gpu(FULL, host=f"node-{k}")])
