@@ -12,12 +12,13 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from engine.catalogue.types import Catalogue
+from engine.catalogue.types import Catalogue, Signal
 from engine.diagnosis.judge import ACTIVITY, CORE
 from engine.diagnosis.logged import add_logged
 from engine.diagnosis.observe import Observer
 from engine.model import Entity, Kind
 from engine.samples import Batch, Matcher, RawSeries, Selection
+from engine.signals.derived import PARTS
 from engine.signals.entities import MODEL_LABELS, MOUNT_LABELS, RUN_LABELS, SCOPES
 from engine.signals.hosts import UNAME
 from engine.signals.labels import (
@@ -27,6 +28,7 @@ from engine.signals.labels import (
     Place,
 )
 from engine.signals.normalise import Readings, build_frame
+from engine.signals.smi import NAMES as SMI_NAMES
 from engine.sources.logs.port import LogEvent, Unread
 from engine.sources.port import Source
 from engine.topology import Target
@@ -73,8 +75,9 @@ class Fetched:
 class Names:
     """The metric names to ask for: of the target, of its siblings, of its node.
 
-    ``job`` are those compared within a job, ``amd`` those of AMD GPUs, ``others`` those of what is
-    no GPU, by scope; ``host`` are those of a node and of what it has: ports, mounts, pods.
+    ``job`` are those compared within a job, ``amd`` and ``smi`` those of AMD's exporter and of
+    nvidia_gpu_exporter, ``others`` those of what is no GPU, by scope; ``host`` are those of a node
+    and of what it has: ports, mounts, pods.
     """
 
     gpu: tuple[str, ...]
@@ -82,6 +85,7 @@ class Names:
     node: tuple[str, ...]
     job: tuple[str, ...]
     amd: tuple[str, ...]
+    smi: tuple[str, ...]
     others: Mapping[str, tuple[str, ...]]
 
     @property
@@ -132,9 +136,13 @@ class Fetcher:
         if target.uuid:
             exact = len(target.uuid) >= _FULL_UUID
             op, value = ("=", target.uuid) if exact else ("=~", re.escape(target.uuid) + ".*")
+            bare = re.escape(target.uuid.removeprefix("GPU-")) + ("" if exact else ".*")
             return [
-                Selection(self.names.gpu, (Matcher(label, op, value),), window_s)
-                for label in UUID_LABELS
+                *(
+                    Selection(self.names.gpu, (Matcher(label, op, value),), window_s)
+                    for label in UUID_LABELS
+                ),
+                Selection(self.names.smi, (Matcher("uuid", "=~", bare),), window_s),
             ]
         if target.pod:
             return self._by_pod(target.namespace or "", target.pod, self.names.gpu, window_s)
@@ -161,6 +169,9 @@ class Fetcher:
         near: float,
     ) -> list[Selection]:
         out = []
+        if gpu is not None:  # nvidia_gpu_exporter: the host in its address, the index in no label
+            address = Matcher("instance", "=~", re.escape(host) + r"(:[0-9]+)?")
+            out.append(Selection(self.names.smi, (address,), window_s))
         for matchers in host_matchers(host)[:_USUAL]:
             if gpu is None:
                 out += self._whole_host(matchers, window_s)
@@ -219,9 +230,10 @@ class Fetcher:
             pattern = "|".join(re.escape(name) for name in instances)
             names = self.names.others["service"]
             out.append(Selection(names, (Matcher("instance", "=~", pattern),), self.window_s))
+        bare = {e.host for e in services if not e.pod}
         for host in sorted({e.host for e in entities if e.host}):
             out += self.hosts_own(host, self.window_s)
-            if services and not pods:
+            if host in bare:
                 for matchers in host_matchers(host):
                     out.append(Selection(self.names.gpu, matchers, self.window_s))
         return out
@@ -324,6 +336,11 @@ class Fetcher:
             )
         ]
 
+    def in_full(self, places: Sequence[Place]) -> list[Selection]:
+        """Return the selections that bring all readings of some GPUs, and those of their hosts."""
+        asked = self.history_of(places, self.names.gpu, self.window_s)
+        return asked + self.siblings_of(places)
+
     def exporters_of(self, readings: Readings, chosen: Iterable[int]) -> list[Selection]:
         """Return the selections that tell whether the exporters of some GPUs answer scrapes."""
         addresses = sorted({a for i in chosen for a in readings.instances[i]})
@@ -332,19 +349,25 @@ class Fetcher:
         pattern = "|".join(re.escape(a) for a in addresses)
         return [Selection(("up",), (Matcher("instance", "=~", pattern),), self.window_s)]
 
-    def history_of(self, places: Sequence[Place], names: tuple[str, ...]) -> list[Selection]:
-        """Return the selections that bring the last day of some GPUs."""
+    def history_of(
+        self,
+        places: Sequence[Place],
+        names: tuple[str, ...],
+        window_s: float = LOOKBACK_LOST_S,
+    ) -> list[Selection]:
+        """Return the selections that bring some metrics of some GPUs, usually of the last day."""
         by_uuid = sorted({p.uuid for p in places if p.uuid})
         out = []
         if by_uuid:
-            pattern = "|".join(re.escape(u) for u in by_uuid)
+            bare = "|".join(re.escape(u.removeprefix("GPU-")) for u in by_uuid)
+            pattern = f"(GPU-)?({bare})"
             out += [
-                Selection(names, (Matcher(label, "=~", pattern),), LOOKBACK_LOST_S)
+                Selection(names, (Matcher(label, "=~", pattern),), window_s)
                 for label in UUID_LABELS
             ]
         by_index = sorted({(p.host, str(p.gpu)) for p in places if not p.uuid and p.host})
         out += [
-            Selection(names, (*matchers, Matcher("gpu", "=", gpu)), LOOKBACK_LOST_S)
+            Selection(names, (*matchers, Matcher("gpu", "=", gpu)), window_s)
             for host, gpu in by_index
             for matchers in host_matchers(host)
         ]
@@ -409,10 +432,12 @@ def matches(target: Target, places: Place) -> bool:
 
 def _names(catalogue: Catalogue, observer: Observer) -> Names:
     wanted = (
-        set(observer.signals) | set(ALWAYS) | {s.id for s in catalogue.signals.values() if s.core}
+        _with_parts(observer.signals)
+        | set(ALWAYS)
+        | {s.id for s in catalogue.signals.values() if s.core}
     )
     signals = [s for name, s in sorted(catalogue.signals.items()) if name in wanted]
-    siblings = set(observer.sibling_signals)
+    siblings = _with_parts(observer.sibling_signals)
 
     def spelled(scope: str, only: set[str] | None = None) -> tuple[str, ...]:
         return tuple(
@@ -436,10 +461,26 @@ def _names(catalogue: Catalogue, observer: Observer) -> Names:
         )
         for scope in SCOPES
     }
-    job = spelled("gpu", set(observer.job_signals))
-    amd = tuple(
-        dict.fromkeys(
-            sp.name for s in signals if s.scope == "gpu" for sp in s.spellings if sp.vendor == "amd"
-        )
+    job = spelled("gpu", _with_parts(observer.job_signals))
+    amd = _of_exporter(signals, "device-metrics-exporter")
+    smi = (*_of_exporter(signals, "nvidia_gpu_exporter"), *SMI_NAMES)
+    gpu = (*spelled("gpu"), *SMI_NAMES)
+    return Names(gpu, spelled("gpu", siblings), spelled("node"), job, amd, smi, others)
+
+
+def _with_parts(signals: Iterable[str]) -> set[str]:
+    """Return signals and those that the derived ones among them are made of."""
+    found = set(signals)
+    return found | {part for name in found for part in PARTS.get(name, ())}
+
+
+def _of_exporter(signals: Iterable[Signal], exporter: str) -> tuple[str, ...]:
+    """Return the names that one exporter gives the signals of GPUs."""
+    found = (
+        sp.name
+        for s in signals
+        if s.scope == "gpu"
+        for sp in s.spellings
+        if sp.exporter == exporter
     )
-    return Names(spelled("gpu"), spelled("gpu", siblings), spelled("node"), job, amd, others)
+    return tuple(dict.fromkeys(found))

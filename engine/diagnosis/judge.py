@@ -26,6 +26,7 @@ from engine.model import (
     Diagnosis,
     Entity,
     Kind,
+    Severity,
     Unknown,
     Verdict,
 )
@@ -175,12 +176,13 @@ class Judge:
             }
         return Fired(
             cause=rule.id,
-            class_=rule.class_,
-            severity=rule.severity,
+            class_=Class.BENIGN if all(p.note for p in held) else rule.class_,
+            severity=Severity.INFO if all(p.note for p in held) else rule.severity,
             confidence=confidence,
             explains=frozenset(true),
             effects=rule.effects,
             entity=self.scope_entity(rule, seen.frame.entities[i]),
+            seats=(seen.frame.entities[i],),
         )
 
     def _confidence(self, pattern: Pattern, seen: Observation, i: int) -> Confidence:
@@ -199,6 +201,8 @@ class Judge:
                 return node_entity(entity.host, entity.cluster)
             case "job" if entity.job:
                 return Entity(Kind.JOB, f"job/{entity.job}", entity.cluster, job=entity.job)
+            case "filesystem" if entity.kind is Kind.GPU and entity.host:
+                return node_entity(entity.host, entity.cluster)  # some mount, not known which
             case "fabric":
                 return Entity(Kind.FABRIC, "fabric", entity.cluster)
         return entity
@@ -213,9 +217,9 @@ class Judge:
         return Diagnosis(
             cause=rule.id,
             title=rule.title,
-            class_=rule.class_,
+            class_=fired.class_,
             entity=fired.entity,
-            severity=rule.severity,
+            severity=fired.severity,
             confidence=fired.confidence,
             says=logwords.says(rule, seen.frame, i, self.catalogue, evidence),
             evidence=evidence,
@@ -229,7 +233,7 @@ class Judge:
                 if a.cause not in states or states[a.cause][i] == 0
             ),
             next=steps(rule.next, seen.frame, i, self.catalogue),
-            since=None if rule.class_ is Class.BENIGN else self._since(seen, i, proof),
+            since=None if fired.class_ is Class.BENIGN else self._since(seen, i, proof),
             rule=rule.name,
             references=rule.references,
         )

@@ -33,14 +33,21 @@ def gpus(target: Target, readings: Readings) -> list[int]:
     if others is None or target.kind is Kind.FILESYSTEM:
         return []
     mine = [others.entities[k] for k in own(target, others)]
-    pods = {(e.namespace, e.pod) for e in mine if e.pod}
-    hosts = {(e.cluster, e.host) for e in mine if e.host}
     entities = readings.frame.entities
-    if pods:
-        found = [i for i, e in enumerate(entities) if e.pod and (e.namespace, e.pod) in pods]
-        if found:
-            return found
-    return [i for i, e in enumerate(entities) if e.host and (e.cluster, e.host) in hosts]
+    found: set[int] = set()
+    for one in mine:
+        in_pod = [
+            i
+            for i, e in enumerate(entities)
+            if one.pod and (e.namespace, e.pod) == (one.namespace, one.pod)
+        ]
+        on_host = [
+            i
+            for i, e in enumerate(entities)
+            if one.host and (e.cluster, e.host) == (one.cluster, one.host)
+        ]
+        found.update(in_pod or on_host)
+    return sorted(found)
 
 
 def own(target: Target, frame: Frame) -> list[int]:

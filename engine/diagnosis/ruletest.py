@@ -96,6 +96,8 @@ def _check_symptom(judge: Judge, rule: SymptomRule, test: RuleTest) -> str:
 
 
 def _check_cause(judge: Judge, rule: CauseRule, test: RuleTest) -> str:
+    if rule.id not in judge.causes:
+        return f"gives readings of a {judge.scope}, which no pattern of the rule is about"
     seen = judge.observe(frame_of(judge.catalogue, test, judge.scope))
     states = judge.states(seen)
     answer = judge.judge(seen, 0, states)

@@ -35,6 +35,7 @@ IDENTITY_LABELS = (
 
 _MAX_HOST = 253  # RFC 1035
 _DEVICE = re.compile(r"nvidia(\d{1,3})")
+_BARE_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _EXPORTER_POD = re.compile(r"(?:^|[-_])exporter(?:[-_]|$)")
 # An allocated GPU keeps the exporter's own pod in `pod` only where Prometheus renamed the
 # workload's to `exported_pod`; alone, a pod called like an exporter is the exporter.
@@ -83,7 +84,7 @@ def locate(labels: Mapping[str, str]) -> Place:
     host = first(labels, HOST_LABELS) or host_of_instance(instance)
     if host and len(host) > _MAX_HOST:
         host = None  # no name that a resolver takes: a label that means something else
-    uuid = first(labels, UUID_LABELS)
+    uuid = whole_uuid(first(labels, UUID_LABELS) or "") or None
     index = _index(labels)
     cluster = first(labels, CLUSTER_LABELS)
     serial = labels.get("serial_number")
@@ -109,6 +110,11 @@ def locate(labels: Mapping[str, str]) -> Place:
         job=first(labels, JOB_LABELS),
         instance=instance,
     )
+
+
+def whole_uuid(text: str) -> str:
+    """Return a GPU's UUID with its prefix, which nvidia_gpu_exporter leaves out."""
+    return f"GPU-{text}" if _BARE_UUID.fullmatch(text) else text
 
 
 def _index(labels: Mapping[str, str]) -> int | None:

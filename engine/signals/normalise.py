@@ -23,6 +23,7 @@ from engine.samples import (
     RawSeries,
 )
 from engine.signals.columns import Piece, column, fill, origin
+from engine.signals.derived import add_derived
 from engine.signals.entities import of_no_host
 from engine.signals.events import xid_changes
 from engine.signals.hosts import UNAME, addresses, host_of
@@ -39,6 +40,8 @@ from engine.signals.mig import drop_unmeasured
 from engine.signals.node import node_signals
 from engine.signals.others import node_frame, other_frames, summed
 from engine.signals.overlap import moved, settle
+from engine.signals.service import derive
+from engine.signals.smi import smi_facts
 
 # A ratio above this cannot be a ratio: the exporter writes percent (facts of DCGM: PROF fields
 # are 0 to 1). Below it nothing can be told, so the decision is made per exporter, not per series.
@@ -121,6 +124,7 @@ def build_frame(
     instances = [frozenset(p.instance for p in group if p.instance) for group in groups]
     nodes = _node_readings(node_series, catalogue, entities, instances, hosts, frame)
     _derive(frame, pieces, groups)
+    add_derived(frame, pieces)
     _add_xid_changes(frame, pieces.get("xid_count", []))
     warnings = [
         *told,
@@ -130,6 +134,8 @@ def build_frame(
     others = other_frames(node_series, catalogue, hosts, at=moment, timed=timed, window_s=window_s)
     if (of_nodes := node_frame(nodes, at=moment, timed=timed, window_s=window_s)) is not None:
         others["node"] = of_nodes
+    if "service" in others:
+        derive(others["service"], frame)
     stated = frozenset(host_of_instance(one.labels.get("instance")) or "" for one in uname)
     return Readings(frame, warnings, instances, groups, nodes, others, hosts, stated)
 
@@ -144,6 +150,7 @@ def _sort_out(
     nodes: list[RawSeries] = []
     known: dict[tuple[tuple[str, str], ...], _Known | None] = {}
     spellings = catalogue.spellings
+    facts = smi_facts(series)
     for one in series:
         pairs = spellings.get(one.name)
         if not pairs:
@@ -153,7 +160,7 @@ def _sort_out(
             continue
         signature = tuple(one.labels.items())
         if signature not in known:
-            place = locate(one.labels)
+            place = facts.complete(locate(one.labels))
             known[signature] = None
             if place.key[1]:
                 owner = index.setdefault(place.key, len(places))
@@ -254,7 +261,7 @@ def _derive(frame: Frame, pieces: Mapping[str, list[Piece]], groups: list[list[P
     slices = np.zeros(len(frame))
     for i, group in enumerate(groups):
         slices[i] = len({p.mig for p in group if p.mig})
-        if any(p.workload for p in group):
+        if any(p.workload or p.job for p in group):
             pods[i] = _live_pods(newest[i])
     for name, counts in (("pods", pods), ("mig_instances", slices)):
         known = np.flatnonzero(~np.isnan(counts))
@@ -289,7 +296,8 @@ def _add_xid_changes(frame: Frame, counters: list[Piece]) -> None:
         frame.origins.setdefault(("xid", piece.owner), replace(origin(piece), scale=1.0))
 
 
-_Seen = dict[tuple[str | None, tuple[str | None, str] | None], float]
+_User = tuple[str | None, str]
+_Seen = dict[tuple[str | None, _User | None], float]
 
 
 def _newest(pieces: Mapping[str, list[Piece]], n: int) -> list[_Seen]:
@@ -299,14 +307,16 @@ def _newest(pieces: Mapping[str, list[Piece]], n: int) -> list[_Seen]:
         for piece in group:
             if piece.series.ts.size:
                 seen = out[piece.owner]
-                key = (piece.place.mig, piece.place.workload)
+                place = piece.place
+                job = ("job", place.job) if place.job else None
+                key = (place.mig, place.workload or job)
                 seen[key] = max(seen.get(key, 0.0), float(piece.series.ts[-1]))
     return out
 
 
 def _live_pods(seen: _Seen) -> float:
     latest = max(seen.values(), default=0.0)
-    per_slice: dict[str | None, set[tuple[str | None, str]]] = {}
+    per_slice: dict[str | None, set[_User]] = {}
     for (mig, workload), ts in seen.items():
         if workload and latest - ts <= _POD_GONE_S:
             per_slice.setdefault(mig, set()).add(workload)

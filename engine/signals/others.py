@@ -7,7 +7,7 @@ largest of a moment, or their sum where the signal says so (CPU time over all CP
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -17,6 +17,8 @@ from engine.samples import Column, Floats, Frame, Ints, Matcher, RawSeries
 from engine.signals.columns import Piece, fill
 from engine.signals.entities import SCOPES, Found, identify, mounts
 from engine.signals.labels import HOST_LABELS, locate, node_entity
+from engine.signals.service import listed
+from engine.signals.service import of_any_process as common
 
 _IDENTITY = ("instance", "device", "port", "mountpoint", "export", "target", "pod", "namespace")
 _Nodes = Mapping[str, Mapping[str, tuple[Floats, Floats]]]
@@ -115,7 +117,8 @@ def _frame(
     window_s: float,
 ) -> Frame:
     about = [identify(scope, one.labels, aliases, hosts) for one, _, _ in found]
-    entities, groups, owners = _entities([f for f in about if f is not None])
+    own = {f.key for (one, _, _), f in zip(found, about, strict=True) if f and not common(one.name)}
+    entities, groups, owners = _entities([f for f in about if f is not None], own)
     frame = Frame(
         entities=entities,
         at=at,
@@ -136,20 +139,27 @@ def _frame(
     for name, group in pieces.items():
         if catalogue.signals[name].combine == "sum":
             pieces[name] = _added(group)
+        elif group[0].spelling.counts:
+            pieces[name] = listed(group)
     fill(frame, catalogue.signals, pieces)
     return frame
 
 
 def _entities(
-    found: Sequence[Found],
+    found: Sequence[Found], own: Collection[tuple[str, ...]]
 ) -> tuple[list[Entity], Ints, dict[tuple[str, ...], list[int]]]:
     """Return the entities in order, the number of each one's group, and who owns each key.
 
     What is said of a whole instance (its front end, which names neither model nor engine) belongs
-    to all engines of the instance; only where there is none is the instance an entity itself.
+    to all engines of the instance; only where there is none is the instance an entity itself, if
+    more is said of it than of any process: ``own`` are the keys of which there is.
     """
     whole = {f.key: f for f in found}
-    engines = {key: f for key, f in whole.items() if not f.partial or not _finer(f, whole)}
+    engines = {
+        key: f
+        for key, f in whole.items()
+        if key in own and not (f.partial and _finer(f, whole, own))
+    }
     keys = sorted(engines, key=lambda key: (key, engines[key].entity.key))
     numbers: dict[tuple[str, ...], int] = {}
     groups = [numbers.setdefault(engines[key].group, len(numbers)) for key in keys]
@@ -161,8 +171,8 @@ def _entities(
     return entities, np.array(groups, dtype=np.int64), owners
 
 
-def _finer(found: Found, all_: Mapping[tuple[str, ...], Found]) -> bool:
-    return any(key != found.key and _within(key, found.key) for key in all_)
+def _finer(found: Found, all_: Iterable[tuple[str, ...]], own: Collection[tuple[str, ...]]) -> bool:
+    return any(key in own and _within(key, found.key) for key in all_)
 
 
 def _within(engine: tuple[str, ...], whole: tuple[str, ...]) -> bool:

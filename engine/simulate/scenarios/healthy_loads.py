@@ -150,7 +150,7 @@ def _evaluation(rng: np.random.Generator, severity: Severity) -> list[RawSeries]
 
 
 def _bursts(rng: np.random.Generator, severity: Severity) -> list[RawSeries]:
-    # Batch inference that comes in waves of minutes; clocks stay up as they should.
+    # Batch inference in waves of minutes: clocks rest between them, and are up when work is there.
     play = stage(rng, (A100_80, H100, L40S), DECODE)
     share = severity.pick(0.7, 0.5, 0.35)
     for gpu in play.nodes[0].gpus:

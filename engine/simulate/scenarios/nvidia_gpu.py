@@ -154,7 +154,9 @@ class Gpu:
             "PROF_PCIE_RX_BYTES": busy_rx.round(),
         }
         if board.links:
-            rate = ratio(rng, load.link, n, 0.05) * board.link_gb
+            # Collectives move the same on all GPUs: little noise, however little is moved.
+            share = np.asarray(load.link) * (1.0 + wobble(rng, n, 0.08))
+            rate = np.clip(share, 0.0, 1.0) * board.link_gb
             self.fields["DEV_NVLINK_BANDWIDTH_TOTAL"] = np.round(2.0 * rate * 1e3)
             self.fields["PROF_NVLINK_TX_BYTES"] = np.round(rate * 1e9)
             self.fields["PROF_NVLINK_RX_BYTES"] = np.round(rate * 1e9 * 0.99)

@@ -43,7 +43,9 @@ def test_what_is_switched_off_is_told_by_the_folder_it_lies_in(root, tmp_path):
     file = put(tmp_path / "causes" / "power_bound.yaml", off)
     assert load_from(root, [file]).disabled == {"rule/power_bound": str(file)}
     bare = put(tmp_path / "power_bound.yaml", off)
-    with pytest.raises(CatalogueError, match=r"power_bound\.yaml:1:1: cannot tell what is disabled"):
+    with pytest.raises(
+        CatalogueError, match=r"power_bound\.yaml:1:1: cannot tell what is disabled"
+    ):
         load_from(root, [bare])
     lenient = load_from(root, [bare], strict=False)
     assert "power_bound" in lenient.causes
