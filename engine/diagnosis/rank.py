@@ -8,7 +8,8 @@ Three steps:
    and is credited with all that hangs beneath it. Two things never hang, because beneath another
    cause they would lose their evidence and their next steps: what needs action beneath what does
    not (benign, blind), and what is sure beneath what is merely possible, if it accounts for
-   something that the possible cause by itself does not.
+   something that the possible cause by itself does not (but a straggler and who waits for it say
+   where, not why: any cause takes them).
 2. Of what is left, the smallest set that accounts for everything seen comes first: one cause that
    explains three symptoms stands before three that explain one each. Causes that need action
    compete among themselves; benign and blind ones follow, in this order, so that "idle" never
@@ -28,6 +29,8 @@ _CLASSES = {class_: place for place, class_ in enumerate(Class)}
 _SEVERITIES = {severity: place for place, severity in enumerate(Severity)}
 _CONFIDENCES = {confidence: place for place, confidence in enumerate(Confidence)}
 _NOTES = (Class.BENIGN, Class.BLIND)
+# These say which rank is slow and who waits, not why: any cause takes them, a possible one too.
+_WHERE = frozenset({"straggler", "waiting_on_straggler"})
 # Kinds that concern all that is on the same host, or in the same job.
 _HOLDS_HOST = frozenset({Kind.NODE, Kind.FILESYSTEM, Kind.SERVICE})
 _HOLDS_JOB = frozenset({Kind.JOB, Kind.RANK})
@@ -186,6 +189,8 @@ def _same_place(one: Entity, other: Entity) -> bool:
 def _stands_alone(effect: Fired, cause: Fired) -> bool:
     if cause.class_ in _NOTES and effect.class_ not in _NOTES:
         return True
+    if effect.cause in _WHERE:
+        return False
     guess = cause.confidence is Confidence.POSSIBLE and effect.confidence is not Confidence.POSSIBLE
     return guess and not effect.explains <= cause.explains
 
