@@ -47,6 +47,11 @@ JOBS = "job."
 ALWAYS = And(())
 NEVER = Or(())
 
+_ARITHMETIC: dict[str, Callable[[float, float], float]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+}
 _NOTHING: Mapping[str, float] = {}
 # What these give of samples that are all the same is that value.
 _OF_ONE_VALUE = frozenset({"last", "avg", "min", "max", "quantile"})
@@ -158,6 +163,8 @@ def _number(
             )
             if left is None or right is None:
                 return None
+            if isinstance(left, Number) and isinstance(right, Number):
+                return _folded(node.op, left.value, right.value)
             return replace(node, left=left, right=right)
         case Coalesce(options=options):
             return _first(options, present, assumed)
@@ -166,6 +173,13 @@ def _number(
         case PeerCount():
             # False and unknown count differently, so what is counted must stay whole.
             return None if _never_known(node, present) else node
+
+
+def _folded(op: str, left: float, right: float) -> Number | None:
+    """Return the result of arithmetic with two constants; None for a division by zero."""
+    if op == "/":
+        return Number(left / right) if right else None
+    return Number(_ARITHMETIC[op](left, right))
 
 
 def _never_known(node: PeerCount, present: Collection[str]) -> bool:
