@@ -52,7 +52,9 @@ class Drafts:
     def finding(self, limits: Limits) -> Finding:
         """Say how many drafted tokens survive."""
         rate, length = self._rate or 0.0, self._length
-        low = rate < limits["spec_accept_low"] and (length is None or length < 2)
+        low = rate < limits["spec_accept_poor"] or (
+            rate < limits["spec_accept_low"] and (length is None or length < 2)
+        )
         said = f"Speculative decoding: {percent(rate)} of the drafted tokens are accepted"
         if length is not None:
             said += f", {number(length)} tokens a step with the model's own"

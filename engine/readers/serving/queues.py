@@ -11,10 +11,6 @@ from engine.readers.serving.load import Load
 from engine.readers.serving.words import count, percent
 from engine.units import number
 
-# Prompt tokens for each generated one from which the work is prefill (a chat answer is a third of
-# its prompt or more; reading long documents takes a hundred prompt tokens a word).
-_PREFILL_RATIO = 50.0
-
 
 def queue(load: Load, limits: Limits) -> Iterator[Finding]:
     """Yield why requests are refused or wait although the KV cache has room."""
@@ -28,7 +24,7 @@ def queue(load: Load, limits: Limits) -> Iterator[Finding]:
         return
     room = f" although the KV cache has room ({percent(usage[1])})" if usage else ""
     ratio = _prompt_ratio(load)
-    if ratio is not None and ratio >= _PREFILL_RATIO:
+    if ratio is not None and ratio >= limits["prefill_ratio"]:
         yield _prefill(load, room, ratio)
     else:
         yield _slots(load, room, limits)

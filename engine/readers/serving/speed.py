@@ -12,15 +12,6 @@ from engine.readers.serving.load import Load
 from engine.readers.serving.words import hit_rate, percent, percent_number, seconds
 from engine.units import number
 
-# Time in front of the engine, of the time to first token, that points at the API server.
-_FRONT_SHARE = 0.5
-_FRONT_S = 0.5
-# Part of the time to first token that explains it.
-_EXPLAINS = 0.5
-# Fall of the prefix cache hit rate within what the text shows.
-_HITS_BEFORE = 0.3
-_HITS_FALL = 0.5
-
 
 def drafts(load: Load, limits: Limits) -> Iterator[Finding]:
     """Yield how many drafted tokens survive in speculative decoding, and what a step gains."""
@@ -36,7 +27,9 @@ def drafts(load: Load, limits: Limits) -> Iterator[Finding]:
     more: dict[str, Any] = {"acceptance_percent": percent_number(rate)}
     if gained is not None:
         more["accepted_per_step"] = round(gained, 3)
-    low = rate < limits["spec_accept_low"] and (gained is None or gained < 1)
+    low = rate < limits["spec_accept_poor"] or (
+        rate < limits["spec_accept_low"] and (gained is None or gained < 1)
+    )
     said = f"Speculative decoding: {percent(rate)} of the drafted tokens are accepted"
     if gained is not None:
         said += f", {number(gained)} per step on top of the model's own"
@@ -90,7 +83,7 @@ def front(load: Load, limits: Limits) -> Iterator[Finding]:
         return
     first, queue, prefill = (p or 0.0 for p in parts)
     gap = first - queue - prefill
-    if gap < _FRONT_S or gap < _FRONT_SHARE * first:
+    if gap < limits["front_end_gap"] or gap < limits["latency_part"] * first:
         return
     yield finding(
         load,
@@ -117,10 +110,10 @@ def first_token(load: Load, limits: Limits) -> Iterator[Finding]:
     queue, prefill = mean_of(load, "queue_time"), mean_of(load, "prefill_time")
     says = f"{seconds(mean)} to the first token in the mean ({load.since})"
     cause = None
-    if queue is not None and queue >= _EXPLAINS * mean:
+    if queue is not None and queue >= limits["latency_part"] * mean:
         cause, action = "queue_saturation", more_slots(load.server)
         says += f", {seconds(queue)} of them in the queue."
-    elif prefill is not None and prefill >= _EXPLAINS * mean:
+    elif prefill is not None and prefill >= limits["latency_part"] * mean:
         cause, action = "prefill_bound", PREFILL
         says += f", {seconds(prefill)} of them prefill: long prompts, or slow ones."
     elif queue is None or prefill is None:
@@ -142,14 +135,13 @@ def first_token(load: Load, limits: Limits) -> Iterator[Finding]:
 
 def prefix(load: Load, limits: Limits) -> Iterator[Finding]:
     """Yield a hit rate that collapsed between two scrapes."""
-    del limits
     hits, asked = load.growth("prefix_hits"), load.growth("prefix_queries")
     before = sum(e.before.get("prefix_queries", 0.0) for e in load.engines.values())
     if hits is None or not asked or not before:
         return
     was = sum(e.before.get("prefix_hits", 0.0) for e in load.engines.values()) / before
     now = hit_rate(load) or 0.0
-    if was < _HITS_BEFORE or now > _HITS_FALL * was:
+    if was < limits["prefix_hits_usual"] or now > limits["prefix_hits_fall"] * was:
         return
     yield finding(
         load,
