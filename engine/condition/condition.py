@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from engine.catalogue.types import Catalogue
-from engine.condition import fleet, single
-from engine.condition.explain import Explainer, Term, missing
+from engine.condition import fleet, lacking, single
+from engine.condition.explain import Explainer, Term
 from engine.condition.hold import held
-from engine.condition.memo import Memo, Truths
+from engine.condition.memo import Flags, Memo, Truths
 from engine.condition.promql import LabelProfile, Pushdown, pushdown, show_query
 from engine.condition.sentence import Writer
 from engine.condition.tree import (
@@ -124,7 +124,22 @@ class Condition:
         Empty if the condition is not unknown. Of alternatives (``coalesce``) all are named.
         """
         _check(frame, memo)
-        return frozenset(missing(self.tree, memo.one(i, frame.at)))
+        return frozenset(lacking.of_one(self.tree)(memo.one(i, frame.at)))
+
+    def lacking(self, frame: Frame, memo: Memo, asked: Flags) -> dict[str, Flags]:
+        """Return the same for many entities: for each name of `missing`, who lacks it.
+
+        Args:
+            frame: the readings.
+            memo: made for this frame.
+            asked: bool[n], the entities asked about.
+
+        Returns:
+            bool[n] for each name that any of them lacks.
+        """
+        _check(frame, memo)
+        with np.errstate(all="ignore"):
+            return lacking.of_fleet(self.tree)(memo.fleet(frame.at), asked)
 
     def promql(self, profile: LabelProfile) -> Pushdown:
         """Return the instant query whose result holds every entity for which this is true."""

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from engine.condition import single
+from engine.condition.lacking import of_one
 from engine.condition.memo import One
 from engine.condition.sentence import COMPARED, Writer, codes_in_words
 from engine.condition.tree import (
@@ -21,7 +22,6 @@ from engine.condition.tree import (
     ChangedTo,
     Coalesce,
     Compare,
-    Expression,
     Has,
     IsCode,
     Negative,
@@ -35,7 +35,6 @@ from engine.condition.tree import (
     Reading,
     Share,
     Truthy,
-    children,
     limits_of,
     signals_of,
     walk,
@@ -92,32 +91,6 @@ def deciding(node: Truthy, one: One, offset_s: float = 0.0) -> Iterator[tuple[Tr
             yield node, one, offset_s
 
 
-def missing(node: Expression, one: One) -> Iterator[str]:
-    """Yield the signals (and ``gpu.NAME`` facts) whose absence makes a node unknown."""
-    if isinstance(node, Truthy):
-        if single.truth(node)(one) != 0:
-            return
-    elif not math.isnan(single.number(node)(one)):
-        return
-    if isinstance(node, Attr):
-        yield f"gpu.{node.name}"
-    elif isinstance(node, PastNumber | PastTruth) and one.timed:
-        yield from missing(node.operand, one.earlier(node.offset_s))
-    elif isinstance(node, PastNumber | PastTruth) or not children(node):
-        yield from signals_of(node)
-    else:
-        found = [name for child in children(node) for name in missing(child, one)]
-        # Siblings are unknown for lack of others, not of the entity itself.
-        yield from found or ([] if _has_zero(node, one) else signals_of(node))
-
-
-def _has_zero(node: Expression, one: One) -> bool:
-    """Say whether a number is unknown because it divides by zero."""
-    return (
-        isinstance(node, Binary) and node.op == "/" and single.number(node.right)(one) == 0
-    ) or any(_has_zero(child, one) for child in children(node))
-
-
 class Explainer:
     """Turns deciding leaves into terms, with one catalogue's titles and units."""
 
@@ -162,7 +135,7 @@ class Explainer:
 
     def _lack(self, leaf: Truthy, one: One) -> str:
         """Say what a leaf lacks to be judged."""
-        lacking = dict.fromkeys(missing(leaf, one))
+        lacking = dict.fromkeys(of_one(leaf)(one))
         if not lacking:
             return "it divides by zero"
         seen = [name for name in lacking if name in one.memo.frame.columns]

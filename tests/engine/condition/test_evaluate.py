@@ -236,6 +236,12 @@ def _random_frame(rng, n):
                  timed=rng.random() < 0.85, dropped=dropped)  # fmt: skip
 
 
+def _lacked_by(condition, made, i):
+    """What the reader of whole columns says of one entity."""
+    found = condition.lacking(made, Memo(made), np.ones(len(made), dtype=bool))
+    return frozenset(name for name, flags in found.items() if flags[i])
+
+
 @settings(max_examples=50, deadline=None)
 @given(st.integers(0, 2**32))
 def test_both_evaluators_agree_and_keep_kleene_laws(seed):
@@ -257,6 +263,7 @@ def test_both_evaluators_agree_and_keep_kleene_laws(seed):
             missing = condition.missing(made, i, memo := Memo(made))
             assert not missing or ones[i] == 0
             assert condition.explain(made, i, memo) or ones[i]
+            assert missing == _lacked_by(condition, made, i)
     va, vb = truths[a], truths[b]
     assert (truths[f"not ({a})"] == -va).all()
     assert (truths[f"({a}) and ({b})"] == np.minimum(va, vb)).all()
