@@ -230,6 +230,9 @@ class Fetcher:
             pattern = "|".join(re.escape(name) for name in instances)
             names = self.names.others["service"]
             out.append(Selection(names, (Matcher("instance", "=~", pattern),), self.window_s))
+        if any(not (e.instance or e.pod) for e in services):  # text of one server, no scrape of it
+            names = self.names.others["service"]
+            out.append(Selection(names, (Matcher("instance", "=", ""),), self.window_s))
         bare = {e.host for e in services if not e.pod}
         for host in sorted({e.host for e in entities if e.host}):
             out += self.hosts_own(host, self.window_s)

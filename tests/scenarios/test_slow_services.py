@@ -7,7 +7,9 @@ is of the whole instance, ``gpus`` are the signals of eight GPUs of its host.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +25,14 @@ FILE = Path(__file__).parent.parent / "data" / "services" / "services.yaml"
 SITUATIONS = [
     pytest.param(one, id=one["name"])
     for one in yaml.safe_load(FILE.read_text(encoding="utf-8"))["situations"]
+]
+# Metrics that were pasted, as `gpuwhy read` must understand them; Ray's names are for it alone.
+MODEL = re.compile(r'^vllm:.*?[{,]model(?:_name)?="([^"]+)"', re.MULTILINE)
+PASTED = [
+    pytest.param(one, id=one.get("id") or one["name"])
+    for path, key in (("cases/vllm_metrics.yaml", "cases"), ("variants/serving.yaml", "variants"))
+    for one in yaml.safe_load((FILE.parent.parent / path).read_text(encoding="utf-8"))[key]
+    if MODEL.search(one["input"])
 ]
 INSTANCE = 'instance="node-3:8000"'
 GPUS = 8
@@ -86,3 +96,20 @@ async def test_what_any_process_exports_makes_no_service(tmp_path: Path) -> None
     answer = await engine().why("node-3", FileSource([file]))
     assert causes(answer) == []
     assert not {"api_server_cpu_bound", "cold_start"} & set(notes(answer))
+
+
+@pytest.mark.parametrize("case", PASTED)
+async def test_a_question_does_not_contradict_what_pasted_metrics_show(
+    case: Mapping[str, Any],
+) -> None:
+    text, expected = case["input"], case.get("expected", case)
+    models = dict.fromkeys(MODEL.findall(text))
+    found = set()
+    for model in models:
+        source = FileSource(["-"], stdin=BytesIO(text.encode()))
+        try:
+            found |= set(causes(await engine().why(f"svc/{model}", source))[:1])
+        finally:
+            await source.aclose()
+    assert not found - set(expected.get("causes", found))
+    assert not found & set(expected.get("causes_not", ()))

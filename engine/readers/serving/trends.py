@@ -22,8 +22,6 @@ _COLLAPSED = 0.6
 # Prompt tokens for each generated one in the same seconds, from which prefill fills them.
 _PREFILL_RATIO = 20.0
 _FLAT = 0.1
-_HITS_BEFORE = 0.3
-_HITS_FALL = 0.5
 # How much more time the host needs for a step than the GPU, from which it sets the pace.
 _HOST_RATIO = 1.5
 
@@ -39,7 +37,7 @@ def trends(course: Course, load: Load, limits: Limits) -> Iterator[Finding]:
         yield from _prefill(course, load, limits)
         if not thrown:
             yield from _filling(course, load, limits)
-    yield from _hits(course, load)
+    yield from _hits(course, load, limits)
     yield from _host(course, load)
 
 
@@ -172,7 +170,7 @@ def _minutes(left_s: float) -> str:
     return f"{number(round(left_s / 60))} minutes" if left_s >= 90 else seconds(left_s)
 
 
-def _hits(course: Course, load: Load) -> Iterator[Finding]:
+def _hits(course: Course, load: Load, limits: Limits) -> Iterator[Finding]:
     """A prefix cache hit rate that collapsed."""
     rates = [
         s.readings["prefix_hit_rate"]
@@ -182,7 +180,7 @@ def _hits(course: Course, load: Load) -> Iterator[Finding]:
     if len(rates) < 2 or load.server != "vllm":
         return
     was, now = max(rates[: max(1, len(rates) // 2)]), rates[-1]
-    if was < _HITS_BEFORE or now > _HITS_FALL * was:
+    if was < limits["prefix_hits_usual"] or now > limits["prefix_hits_fall"] * was:
         return
     yield finding(
         load,
