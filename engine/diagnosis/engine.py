@@ -178,7 +178,12 @@ class Engine:
         mine = own(target, frame) if frame else []
         if not frame or not mine:
             raise no_such_entity(target, frame)
-        more = self.fetcher.beneath([frame.entities[i] for i in mine])
+        devices = [
+            one.labels["device"]
+            for one in got.batch.series
+            if target.kind is Kind.FILESYSTEM and one.labels.get("device")
+        ]
+        more = self.fetcher.beneath([frame.entities[i] for i in mine], devices)
         if more:
             await self.fetcher.ask(source, got, more)
             readings = self.fetcher.frame(got)

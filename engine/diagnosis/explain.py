@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from engine.condition.memo import Memo
+from engine.diagnosis.blocked import Blocks, blocked_many, blocked_one
 from engine.diagnosis.logged import moment, without_log
 from engine.diagnosis.words import sentence, steps, vendor_of
 from engine.model import Class, Evidence, Truth, Unknown
@@ -123,31 +124,31 @@ def unknowns(
     """Return what entity i lacks: an entry a signal, core readings first, then by blocks."""
     from engine.diagnosis.judge import fresh, missing_core  # noqa: PLC0415 - they need each other
 
-    lacking = missing_core(seen.frame, i, judge.core)
-    blocked: dict[str, set[str]] = {name: set() for name in lacking}
-    core = tuple(blocked)
+    core = missing_core(seen.frame, i, judge.core)
+    signals = judge.catalogue.signals
+    vendor = vendor_of(seen.frame, i, judge.catalogue)
+    maker = "amd" if vendor == "amd" else "nvidia"
+    blocked: dict[str, tuple[str, ...]] = dict.fromkeys(core, ())
     # These tell most and are off in a stock exporter: named even when nothing hangs on them now.
-    amd = vendor_of(seen.frame, i, judge.catalogue) == "amd"
-    telling = (_TELLING_AMD if amd else _TELLING) if judge.scope == "gpu" else ()
+    telling = (_TELLING_AMD if maker == "amd" else _TELLING) if judge.scope == "gpu" else ()
     for name in telling:
-        if name in judge.catalogue.signals and not fresh(seen.frame, name, i):
-            blocked.setdefault(name, set())
-    maker = "amd" if amd else "nvidia"
-    for cause, rule in judge.causes.items():
-        if states[cause][i] != 0 or rule.class_ is Class.BLIND:
-            continue
-        for pattern in rule.patterns:
-            for symptom in pattern.all + pattern.any + pattern.none:
-                if symptom in seen.truth and seen.truth[symptom][i] == 0:
-                    condition = judge.observer.conditions[symptom]
-                    for signal in condition.missing(seen.frame, i, seen.memo):
-                        if signal in core or _given_by(judge.catalogue.signals.get(signal), maker):
-                            blocked.setdefault(signal, set()).add(cause)
-    entries = [
-        _unknown(judge, seen, i, signal, tuple(sorted(causes)))
-        for signal, causes in blocked.items()
-    ]
+        if name in signals and not fresh(seen.frame, name, i):
+            blocked[name] = ()
+    for name, causes in _blocked(judge, seen, i, states).items():
+        if name in core or _given_by(signals.get(name), maker):
+            blocked[name] = causes
+    entries = [_unknown(judge, seen, i, name, causes, maker) for name, causes in blocked.items()]
     return tuple(sorted(entries, key=lambda u: (u.needs not in core, -len(u.blocks), u.needs)))
+
+
+def _blocked(judge: Judge, seen: Observation, i: int, states: Mapping[str, Trits]) -> Blocks:
+    """Return, for each reading that entity i lacks, the causes that stay undecided."""
+    conditions = judge.observer.conditions
+    if seen.few:
+        return blocked_one(judge.causes, conditions, seen, states, i)
+    if seen.blocked is None:
+        seen.blocked = blocked_many(judge.causes, conditions, seen, states)
+    return seen.blocked.of(i)
 
 
 def _export(signal: Signal, maker: str) -> str:
@@ -169,7 +170,7 @@ def _given_by(signal: Signal | None, maker: str) -> bool:
 
 
 def _unknown(
-    judge: Judge, seen: Observation, i: int, name: str, blocks: tuple[str, ...]
+    judge: Judge, seen: Observation, i: int, name: str, blocks: tuple[str, ...], maker: str
 ) -> Unknown:
     frame = seen.frame
     if name.startswith("gpu."):
@@ -183,7 +184,7 @@ def _unknown(
         )
     signal = judge.catalogue.signals[name]
     times, values = frame.samples(name, i)
-    export = _export(signal, vendor_of(frame, i, judge.catalogue)) or _NO_EXPORT
+    export = _export(signal, maker) or _NO_EXPORT
     dropped = frame.dropped.get((name, i))
     if not values.size and dropped:
         reasons = ", ".join(f"{count} x {why}" for why, count in dropped.counts.items())

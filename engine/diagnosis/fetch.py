@@ -19,7 +19,13 @@ from engine.diagnosis.observe import Observer
 from engine.model import Entity, Kind
 from engine.samples import Batch, Matcher, RawSeries, Selection
 from engine.signals.derived import PARTS
-from engine.signals.entities import MODEL_LABELS, MOUNT_LABELS, RUN_LABELS, SCOPES
+from engine.signals.entities import (
+    MODEL_LABELS,
+    MOUNT_LABELS,
+    RUN_LABELS,
+    SCOPES,
+    lustre_name,
+)
 from engine.signals.hosts import UNAME
 from engine.signals.labels import (
     HOST_LABELS,
@@ -212,14 +218,21 @@ class Fetcher:
     def _ranks(self, job: str, window_s: float) -> list[Selection]:
         return self._labelled("rank", RUN_LABELS, job, window_s)
 
-    def beneath(self, entities: Sequence[Entity]) -> list[Selection]:
+    def beneath(self, entities: Sequence[Entity], devices: Iterable[str] = ()) -> list[Selection]:
         """Return the selections that bring what a service or file system runs on.
 
         That is: its hosts, the GPUs of its pods or else of its hosts, and the series of the whole
-        instance, which do not name the model.
+        instance, which do not name the model; of a file system's ``devices`` what its servers and
+        its other clients say.
         """
         services = [e for e in entities if e.kind is Kind.SERVICE]
         out = []
+        for device in sorted(set(devices)):
+            names, lustre = self.names.others["filesystem"], lustre_name(device)
+            served = Matcher("export", "=", device)
+            if lustre:
+                served = Matcher("target", "=~", re.escape(lustre) + "-(OST|MDT)[0-9a-fA-F]+")
+            out.append(Selection(names, (served,), self.window_s))
         pods = {(e.namespace, e.pod) for e in services if e.pod}
         for namespace, pod in sorted(pods, key=str):
             out += self._by_pod(namespace or "", pod or "", self.names.gpu, self.window_s)

@@ -86,6 +86,13 @@ class Judge:
         self.inferrer = make_inferrer(self.causes, prefer=inference)
         self._states = States(self.causes, self.observer.rules)
         self._asked = _symptoms_of(self.causes.values())
+        self._sighted = [c for c, rule in self.causes.items() if rule.class_ is not Class.BLIND]
+        of_host = {name for name, rule in self.observer.rules.items() if rule.scope == "node"}
+        self._of_host = frozenset(
+            name
+            for name, rule in self.causes.items()
+            if all(of_host.intersection(pattern.all) for pattern in rule.patterns)
+        )
 
     def told_by(self, signal: str) -> list[str]:
         """Return the causes for which a reading of this signal can speak, in alphabetical order."""
@@ -110,7 +117,8 @@ class Judge:
     ) -> Judgement:
         """Judge entity i. ``unknowns`` False leaves out the list of what was not seen (sweeps)."""
         entity = seen.frame.entities[i]
-        derived = self._infer(seen, i, states)
+        state = {cause: trits.item(i) for cause, trits in states.items()}
+        derived = self._infer(seen, i, state)
         fired = [self._fired(d, seen, i) for d in derived]
         ranked = rank(fired)
         blind = [f for f in fired if f.class_ is Class.BLIND]
@@ -137,11 +145,11 @@ class Judge:
                 seen,
                 i,
                 blind,
-                blocks=[c for c in self.causes if mute and states[c][i] == 0],
+                blocks=[c for c in self.causes if mute and state[c] == 0],
                 last=[self.causes[r.fired.cause].title for r in past],
             )
             + tuple(missing),
-            coverage=self._coverage(states, i, fired_ids),
+            coverage=self._coverage(state, fired_ids),
             blind=tuple(f.cause for f in blind),
         )
 
@@ -160,8 +168,8 @@ class Judge:
             self.catalogue.signals[s].kind in {"code", "enum"} for s in signals
         )
 
-    def _infer(self, seen: Observation, i: int, states: Mapping[str, Trits]) -> Sequence[Derived]:
-        if all(state[i] != 1 for state in states.values()):
+    def _infer(self, seen: Observation, i: int, state: Mapping[str, int]) -> Sequence[Derived]:
+        if 1 not in state.values():
             return ()  # no pattern's own symptoms hold, so nothing can be derived either
         return self.inferrer.infer(seen.words(i, self._asked))
 
@@ -193,14 +201,15 @@ class Judge:
         weak = weak or bool(some and all(seen.weak[s][i] for s in some))
         return Confidence.POSSIBLE if weak else pattern.confidence
 
-    @staticmethod
-    def scope_entity(rule: CauseRule, entity: Entity) -> Entity:
+    def scope_entity(self, rule: CauseRule, entity: Entity) -> Entity:
         """Return what a cause is said of: what its scope says, as far as the entity tells."""
         match rule.scope:
             case "node" | "rack" if entity.host:
                 return node_entity(entity.host, entity.cluster)
             case "job" if entity.job:
                 return Entity(Kind.JOB, f"job/{entity.job}", entity.cluster, job=entity.job)
+            case "job" if entity.kind is Kind.GPU and entity.host and rule.id in self._of_host:
+                return node_entity(entity.host, entity.cluster)  # a job that no label names
             case "filesystem" if entity.kind is Kind.GPU and entity.host:
                 return node_entity(entity.host, entity.cluster)  # some mount, not known which
             case "fabric":
@@ -247,13 +256,12 @@ class Judge:
             return self.observer.since(seen, i, symptom)
         return None
 
-    def _coverage(self, states: Mapping[str, Trits], i: int, fired: set[str]) -> Coverage:
-        causes = [c for c in self.causes if self.causes[c].class_ is not Class.BLIND]
-        unseen = sum(1 for c in causes if states[c][i] == 0 and c not in fired)
+    def _coverage(self, state: Mapping[str, int], fired: set[str]) -> Coverage:
+        unseen = sum(1 for c in self._sighted if state[c] == 0 and c not in fired)
         return Coverage(
-            rules=len(causes),
-            checked=len(causes) - unseen,
-            fired=sum(1 for c in causes if c in fired),
+            rules=len(self._sighted),
+            checked=len(self._sighted) - unseen,
+            fired=sum(1 for c in self._sighted if c in fired),
             unseen=unseen,
         )
 

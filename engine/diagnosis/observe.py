@@ -9,15 +9,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from engine.catalogue.types import SymptomRule
 from engine.condition import Condition, Memo
+from engine.condition.condition import FEW
 from engine.diagnosis.homes import Home
 from engine.model import Truth
 from engine.samples import Frame
+
+if TYPE_CHECKING:
+    from engine.diagnosis.blocked import BlockedMany
 
 Trits = npt.NDArray[np.int8]
 Bools = npt.NDArray[np.bool_]
@@ -30,17 +35,20 @@ class Observation:
     """The words for all entities of a frame.
 
     ``truth`` is 1, 0 or -1 per entity for every symptom, ``weak`` marks the true ones that rest
-    on a single sample or an unproven hold time.
+    on a single sample or an unproven hold time. ``few`` says that only a few entities were asked
+    about; ``blocked`` keeps what undecided causes of all entities lack, once it was worked out.
     """
 
     frame: Frame
     memo: Memo
     truth: dict[str, Trits]
     weak: dict[str, Bools]
+    few: bool = True
+    blocked: BlockedMany | None = None
 
     def words(self, i: int, symptoms: Iterable[str]) -> dict[str, Truth]:
         """Return the truth of some symptoms for entity i."""
-        return {name: _TRUTH[int(self.truth[name][i])] for name in symptoms}
+        return {name: _TRUTH[self.truth[name].item(i)] for name in symptoms}
 
 
 class Observer:
@@ -97,7 +105,8 @@ class Observer:
             else:
                 weak[name] = nowhere
             truth[name] = value
-        return Observation(frame, memo, truth, weak)
+        few = len(frame if only is None else only) <= FEW
+        return Observation(frame, memo, truth, weak, few)
 
     def since(self, seen: Observation, i: int, symptom: str) -> float | None:
         """Return the first sample time from which a symptom has been true without a break.

@@ -21,7 +21,7 @@ _BESIDE = {
     Kind.RANK: ("port", "pod", "rank"),
     Kind.FLEET: ("node", "port", "filesystem", "pod", "rank", "service"),
     Kind.SERVICE: ("node", "pod", "service"),
-    Kind.FILESYSTEM: ("filesystem",),
+    Kind.FILESYSTEM: ("filesystem", "node"),
 }
 # The frame of what a target itself is, where that is no GPU.
 OWN = {Kind.SERVICE: "service", Kind.FILESYSTEM: "filesystem", Kind.RANK: "rank"}

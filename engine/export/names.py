@@ -18,6 +18,7 @@ SYMPTOM = f"{PREFIX}:symptom"
 CAUSE = f"{PREFIX}:cause"
 
 _UNITS = {
+    "GT/s": "gigatransfers_per_second",
     "B/s": "bytes_per_second",
     "J": "joules",
     "MHz": "megahertz",

@@ -59,6 +59,9 @@ def series_of(spelling: Spelling, matchers: Matchers = ()) -> str:
     return selector(spelling.name, [*match, *matchers])
 
 
+DERIVED = ("pods", "mig_instances")
+
+
 def of_gpus(vector: Callable[[Matchers], str], function: str = "max") -> str:
     """Return one value for each GPU, with the labels under which the GPU is known.
 
@@ -86,15 +89,27 @@ def signal_rules(catalogue: Catalogue) -> Iterator[Recording]:
     names = "|".join(sorted({sp.name for s in core for sp in s.spellings}))
     yield Recording(_SEEN_NOW, _grouped("group", _any(names)))
     yield Recording(GPU_INFO, f"group {by(ENTITY)} (last_over_time({_SEEN_NOW}[{SEEN}]))")
-    derived = {"pods": _pods(names), "mig_instances": _slices(names)}
-    for name, expr in derived.items():
+    derived = (_pods(names), _slices(names))
+    for name, expr in zip(DERIVED, derived, strict=True):
         if name in catalogue.signals:
             yield Recording(recorded_name(catalogue.signals[name]), expr)
     for signal in catalogue.signals.values():
+        if not has_series(signal) or signal.id in DERIVED:
+            continue
         if signal.id == "exporter_up":
             yield Recording(recorded_name(signal), _exporter_up(names))
-        elif signal.spellings:
+        else:
             yield Recording(recorded_name(signal), _recorded(signal, catalogue))
+
+
+def has_series(signal: Signal) -> bool:
+    """Whether a signal is recorded: one of GPUs or nodes that is found as it is.
+
+    What is derived from several series, or added up over them, is known to local evaluation alone.
+    """
+    return (
+        signal.scope in {"gpu", "node"} and bool(signal.spellings) and signal.combine == "max"
+    ) or signal.id in DERIVED
 
 
 def _any(names: str, *matchers: Matcher) -> str:

@@ -15,7 +15,7 @@ from engine.condition.selectors import duration
 from engine.condition.tree import push_not
 from engine.diagnosis.homes import home
 from engine.export.names import CAUSE, GPU_INFO, SYMPTOM
-from engine.export.recorded import Recording
+from engine.export.recorded import Recording, has_series
 from engine.export.rewrite import Rewriter
 from engine.inference.strata import assign_strata, cause_of
 
@@ -117,6 +117,9 @@ def _symptom(
     """Return the recordings of a symptom, or why there are none."""
     condition = compile_condition(symptom.when, catalogue, symptom.when_place)
     labels = {"symptom": symptom.id}
+    for name in sorted(condition.signals):
+        if not has_series(catalogue.signals[name]):
+            return f"reads {name}, for which there is no recorded series"
     true = rewriter.compile(condition.tree, symptom.id)
     if not true.exact:
         return "has no exact form in PromQL"

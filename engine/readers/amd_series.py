@@ -30,9 +30,7 @@ from engine.units import number
 def amd_series(collected: Collected) -> Iterator[Finding]:
     """Yield what the metrics of AMD GPUs show."""
     mine = [
-        (bare, s)
-        for s in collected.series.values()
-        if s.signal is None and (bare := amd_name(s.name)) and is_amd(s)
+        (bare, s) for s in collected.series.values() if (bare := amd_name(s.name)) and is_amd(s)
     ]
     if not mine:
         return

@@ -41,6 +41,7 @@ from engine.readers.smi import (
     SmiXmlReader,
 )
 from engine.readers.storage import STORAGE_READERS
+from engine.readers.stories import STORY_READERS
 from engine.readers.system import SYSTEM_READERS
 from engine.traces.ncu import NcuReader
 from engine.traces.pyspy import DumpReader, FoldedReader
@@ -58,6 +59,7 @@ READERS: tuple[MakesReader, ...] = (
     NcclInspectorReader,
     ExporterReader,
     # Before readers of NCCL's log: it looks at settings there, and leaves the line to them.
+    *STORY_READERS,  # before the reader that takes every line about nccl-tests
     NcclTestsReader,
     # Before CUDA's: it says what errors of a program mean beside the driver's.
     SmiMessageReader,

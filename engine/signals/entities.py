@@ -43,6 +43,8 @@ _LUSTRE_DEVICE = re.compile(r"[^/]{0,253}@[a-z0-9]{1,8}:/(?P<fs>[A-Za-z0-9_]{1,8
 _VIRTUAL = re.compile(
     r"(?:lo|veth|cali|cni|docker|br-|virbr|flannel|cilium|lxc|tunl|tap|vxlan|kube|dummy|nodelocaldns)"
 )
+# A partition and its disk: nvme0n1p2 of nvme0n1, sda1 of sda.
+_PARTITION = re.compile(r"(nvme\d{1,4}n\d{1,4})p\d{1,3}|([sv]d[a-z]{1,3})\d{1,3}")
 _MAX_NAME = 253
 
 
@@ -101,14 +103,28 @@ def of_no_host(labels: Mapping[str, str]) -> bool:
 
 def mounts(
     labels: Mapping[str, str], hosts: Mapping[str, str] | None = None
-) -> tuple[tuple[str, str], str] | None:
-    """Return (host, device) and the mount point, if a series states both."""
+) -> dict[tuple[str, str], str]:
+    """Return where devices are mounted, as far as a series states it: by (host, device).
+
+    A disk is known under its own name and that of its partition. What Lustre's servers say of a
+    file system comes from other hosts than it is mounted on: it is also known without a host.
+    """
     mount, device = first(labels, MOUNT_LABELS), labels.get("device")
-    host = host_of("", labels, hosts or {})
     if not (mount and device):
-        return None
-    lustre = _LUSTRE_DEVICE.fullmatch(device)
-    return ((host or "", lustre["fs"] if lustre else device), mount)
+        return {}
+    host = host_of("", labels, hosts or {}) or ""
+    if name := lustre_name(device):
+        return {(host, name): mount, ("", name): mount}
+    disk = device.removeprefix("/dev/")
+    part = _PARTITION.fullmatch(disk)
+    whole = (part[1] or part[2]) if part else disk
+    return {(host, known): mount for known in (device, disk, whole)}
+
+
+def lustre_name(device: str) -> str | None:
+    """Return the name of a Lustre file system from the device that mounts show."""
+    found = _LUSTRE_DEVICE.fullmatch(device)
+    return found["fs"] if found else None
 
 
 def _port(labels: Mapping[str, str], cluster: str | None, host: str | None) -> Found | None:
@@ -129,8 +145,8 @@ def _filesystem(
     aliases: Mapping[tuple[str, str], str],
 ) -> Found | None:
     mount = first(labels, MOUNT_LABELS)
+    target = _LUSTRE_TARGET.match(labels.get("target", ""))
     if mount is None:
-        target = _LUSTRE_TARGET.match(labels.get("target", ""))
         device = (
             labels.get("export")
             or labels.get("fs_name")
@@ -140,9 +156,12 @@ def _filesystem(
         )
         if not device:
             return None
-        mount = aliases.get((host or "", device), device)
-    entity = Entity(Kind.FILESYSTEM, f"fs/{mount.lstrip('/')}", cluster, host)
-    return Found((cluster or "", host or "", mount), entity, (cluster or "", mount))
+        mount = aliases.get((host or "", device)) or aliases.get(("", device), device)
+    part = target[0] if target else None  # one OST may be full while the others are not
+    entity = Entity(Kind.FILESYSTEM, f"fs/{mount.lstrip('/')}", cluster, host, instance=part)
+    return Found(
+        (cluster or "", host or "", mount, part or ""), entity, (cluster or "", mount, part or "")
+    )
 
 
 def _pod(labels: Mapping[str, str], cluster: str | None) -> Found | None:

@@ -30,8 +30,9 @@ def addresses(uname: Iterable[RawSeries], places: Iterable[Place]) -> dict[str, 
     hosts = set()
     for place in places:
         address = host_of_instance(place.instance)
-        if place.host and address:
+        if place.host:
             hosts.add(place.host)
+        if place.host and address:
             found.setdefault(address, set()).add(place.host)
     stated: dict[str, set[str]] = {}
     for one in uname:

@@ -49,8 +49,8 @@ def other_frames(
         for signal, spelling in catalogue.spellings.get(one.name, ()):
             if signal.scope in SCOPES and _fits(one, spelling):
                 sorted_out.setdefault(signal.scope, []).append((one, signal, spelling))
-                if signal.scope == "filesystem" and (alias := mounts(one.labels, hosts)):
-                    aliases.setdefault(*alias)
+                if signal.scope == "filesystem":
+                    aliases = mounts(one.labels, hosts) | aliases
     return {
         scope: _frame(
             scope, found, catalogue, aliases, hosts, at=at, timed=timed, window_s=window_s

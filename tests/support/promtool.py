@@ -18,7 +18,9 @@ import numpy as np
 import yaml
 
 from engine.catalogue.types import Catalogue, RuleTest, Signal, Spelling
-from engine.diagnosis.ruletest import AT, STEP_S, WINDOW_S, readings
+from engine.diagnosis.homes import home
+from engine.diagnosis.ruletest import AT, STEP_S, WINDOW_S, readings, scope_of
+from engine.export.recorded import has_series
 from tests.support.servers import binary
 
 STEPS = int(WINDOW_S / STEP_S)
@@ -46,9 +48,16 @@ class Case:
 
 
 def cases(catalogue: Catalogue) -> list[Case]:
-    """Return the tests of all symptoms and causes."""
-    rules = [*catalogue.symptoms.values(), *catalogue.causes.values()]
-    found = [(rule.id, test) for rule in rules for test in rule.tests]
+    """Return the tests of GPUs, of all symptoms and causes, whose readings have a series."""
+    own = home(catalogue, "gpu")
+    rules = [*own.symptoms.values(), *own.causes.values()]
+    found = [
+        (rule.id, test)
+        for rule in rules
+        for test in rule.tests
+        if scope_of(catalogue, rule, test) == "gpu"
+        and all(has_series(catalogue.signals[name]) for name in test.given)
+    ]
     return [
         Case(rule, seen := _scraped(test), f"t-{k}", sparse=seen != test)
         for k, (rule, test) in enumerate(found)

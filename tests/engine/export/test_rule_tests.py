@@ -24,6 +24,7 @@ ALERTS = {alert.id: alert for alert in MADE.alerts if alert.origin == "rules"}
 CASES = cases(CATALOGUE)
 SYMPTOMS = {r.labels["symptom"] for r in MADE.recordings if "symptom" in r.labels}
 AT = "15m"
+PART = 300
 
 
 def newest(case: Case) -> bool:
@@ -50,9 +51,9 @@ def expected(expr: str, labels: list[str]) -> dict[str, Any]:
     }
 
 
-def checks(judge: Judge) -> list[dict[str, Any]]:
+def checks(judge: Judge, some: list[Case]) -> list[dict[str, Any]]:
     out = []
-    for case in CASES:
+    for case in some:
         truth = judge.observe(frame_of(CATALOGUE, case.test)).truth
         true = sorted(s for s in SYMPTOMS if truth[s][0] == 1)
         query = f'group by (symptom) (gpuwhy:symptom{{UUID="{uuid(case)}"}} == 1)'
@@ -70,13 +71,20 @@ def checks(judge: Judge) -> list[dict[str, Any]]:
 
 
 def test_promtool_agrees_with_every_test_of_every_rule(tmp_path: Path):
-    inputs = [one for case in CASES for one in series(case, CATALOGUE, newest=newest(case))]
-    test = {
-        "interval": "15s",
-        "input_series": inputs,
-        "promql_expr_test": checks(Judge(CATALOGUE)),
-    }
-    assert run(tmp_path, MADE.text, [test]) == ""
+    judge = Judge(CATALOGUE)
+    # In parts: a server loads only so many samples for one query.
+    parts = [CASES[k : k + PART] for k in range(0, len(CASES), PART)]
+    tests = [
+        {
+            "interval": "15s",
+            "input_series": [
+                one for case in part for one in series(case, CATALOGUE, newest=newest(case))
+            ],
+            "promql_expr_test": checks(judge, part),
+        }
+        for part in parts
+    ]
+    assert run(tmp_path, MADE.text, tests) == ""
 
 
 def test_the_harness_can_fail(tmp_path: Path):

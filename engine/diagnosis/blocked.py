@@ -1,0 +1,97 @@
+"""Which causes cannot be told for lack of which reading: for one entity, or for many at once.
+
+Nearly every GPU of a fleet lacks the same readings, so that for many entities this is worked out in
+columns, and what is the same for several is put together once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from engine.catalogue.types import CauseRule, Class
+from engine.condition import Condition
+from engine.condition.memo import Flags
+from engine.diagnosis.observe import Observation, Trits
+
+Blocks = Mapping[str, tuple[str, ...]]
+
+
+def blocked_one(
+    causes: Mapping[str, CauseRule],
+    conditions: Mapping[str, Condition],
+    seen: Observation,
+    states: Mapping[str, Trits],
+    i: int,
+) -> Blocks:
+    """Return, for each reading that entity i lacks, the causes that stay undecided, sorted."""
+    found: dict[str, set[str]] = {}
+    lacks: dict[str, frozenset[str]] = {}
+    for cause, symptom in _pairs(causes, seen):
+        if states[cause][i] == 0 and seen.truth[symptom][i] == 0:
+            if symptom not in lacks:
+                lacks[symptom] = conditions[symptom].missing(seen.frame, i, seen.memo)
+            for signal in lacks[symptom]:
+                found.setdefault(signal, set()).add(cause)
+    return {signal: tuple(sorted(some)) for signal, some in found.items()}
+
+
+@dataclass(slots=True)
+class BlockedMany:
+    """The same for all entities of an observation.
+
+    ``rows[i]`` has a flag for each of ``pairs``, (reading, cause).
+    """
+
+    pairs: list[tuple[str, str]]
+    rows: Flags
+    _known: dict[bytes, Blocks] = field(default_factory=dict)
+
+    def of(self, i: int) -> Blocks:
+        """Return what `blocked_one` returns for entity i."""
+        key = self.rows[i].tobytes()
+        if key not in self._known:
+            found: dict[str, list[str]] = {}
+            for k in np.flatnonzero(self.rows[i]).tolist():
+                signal, cause = self.pairs[k]
+                found.setdefault(signal, []).append(cause)
+            self._known[key] = {signal: tuple(some) for signal, some in found.items()}
+        return self._known[key]
+
+
+def blocked_many(
+    causes: Mapping[str, CauseRule],
+    conditions: Mapping[str, Condition],
+    seen: Observation,
+    states: Mapping[str, Trits],
+) -> BlockedMany:
+    """Work out for all entities which causes they cannot be told of, and for lack of what."""
+    lacks: dict[str, dict[str, Flags]] = {}
+    found: dict[tuple[str, str], Flags] = {}
+    for cause, symptom in _pairs(causes, seen):
+        if symptom not in lacks:
+            unknown = seen.truth[symptom] == 0
+            lacks[symptom] = conditions[symptom].lacking(seen.frame, seen.memo, unknown)
+        undecided = states[cause] == 0
+        for signal, flags in lacks[symptom].items():
+            both = undecided & flags
+            key = (signal, cause)
+            found[key] = found[key] | both if key in found else both
+    pairs = sorted(key for key, flags in found.items() if flags.any())
+    rows = np.zeros((len(seen.frame), len(pairs)), dtype=np.bool_)
+    for k, key in enumerate(pairs):
+        rows[:, k] = found[key]
+    return BlockedMany(pairs, rows)
+
+
+def _pairs(causes: Mapping[str, CauseRule], seen: Observation) -> Iterator[tuple[str, str]]:
+    """Yield each cause, the blind ones left out, with the symptoms that its patterns look at."""
+    for cause, rule in causes.items():
+        if rule.class_ is Class.BLIND:
+            continue
+        symptoms = (s for p in rule.patterns for s in p.all + p.any + p.none)
+        for symptom in dict.fromkeys(symptoms):
+            if symptom in seen.truth:
+                yield cause, symptom
