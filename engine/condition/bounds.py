@@ -30,6 +30,7 @@ from engine.condition.tree import (
     Peers,
     Reading,
     Share,
+    walk,
 )
 from engine.samples import Matcher
 
@@ -192,6 +193,10 @@ class Numbers(Spelled, ABC):
         """
         by, window = scope.labels, self.window(node.window_s)
         lower, upper = f"({moved} * 0)", f"({moved} * {HUGE})"
+        if node.function == "rate" and self.catalogue.signals[node.signal].combine == "sum":
+            # Series of one scrape are read at the same moments: their rates add up.
+            lower = f"sum by ({by}) ({self.windowed('rate', node.signal, node.window_s, scope)})"
+            return Bound(lower, upper, exact=False, known=False)
         if self.profile.one_series and node.function == "rate":
             lower = f"max by ({by}) ({self.windowed('rate', node.signal, node.window_s, scope)})"
         elif self.profile.one_series:
@@ -276,6 +281,9 @@ class Numbers(Spelled, ABC):
             lower = upper = made(left.upper, below)
         elif right.scalar or left.scalar:
             return self._scaled(node, left, right, made)
+        elif self._read_together(node):
+            # What the server adds at the ends of the window cancels out.
+            lower = upper = made(left.lower, f"({right.lower} != 0)")
         elif not (self.never_negative(node.left) and self.never_negative(node.right)):
             return None
         elif node.op == "*":
@@ -284,6 +292,18 @@ class Numbers(Spelled, ABC):
             lower = made(left.lower, f"({right.upper} != 0)")
             upper = made(left.upper, f"clamp_min({right.lower}, {TINY})")
         return Bound(lower, upper, exact, known)
+
+    def _read_together(self, node: Binary) -> bool:
+        """Whether a ratio is one of rates that are read from the same series and added up."""
+        leaves = [inner for inner in walk(node) if isinstance(inner, Reading)]
+        signals = [self.catalogue.signals[leaf.signal] for leaf in leaves]
+        return (
+            node.op == "/"
+            and all(leaf.function == "rate" for leaf in leaves)
+            and len({leaf.window_s for leaf in leaves}) == 1
+            and all(signal.combine == "sum" for signal in signals)
+            and len({frozenset(sp.name for sp in signal.spellings) for signal in signals}) == 1
+        )
 
     def _scaled(
         self, node: Binary, left: Bound, right: Bound, made: Callable[[str, str], str]

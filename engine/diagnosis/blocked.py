@@ -11,10 +11,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from engine.catalogue.types import CauseRule, Class
+from engine.catalogue.types import CauseRule
 from engine.condition import Condition
 from engine.condition.memo import Flags
 from engine.diagnosis.observe import Observation, Trits
+from engine.model import Class
 
 Blocks = Mapping[str, tuple[str, ...]]
 

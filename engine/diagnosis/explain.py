@@ -13,7 +13,7 @@ from engine.condition.memo import Memo
 from engine.diagnosis.blocked import Blocks, blocked_many, blocked_one
 from engine.diagnosis.logged import moment, without_log
 from engine.diagnosis.words import sentence, steps, vendor_of
-from engine.model import Class, Evidence, Truth, Unknown
+from engine.model import Evidence, Truth, Unknown
 from engine.model import Number as Value
 from engine.samples import LOOKBACK_S
 from engine.units import duration
@@ -134,9 +134,11 @@ def unknowns(
     for name in telling:
         if name in signals and not fresh(seen.frame, name, i):
             blocked[name] = ()
-    for name, causes in _blocked(judge, seen, i, states).items():
-        if name in core or _given_by(signals.get(name), maker):
-            blocked[name] = causes
+    blocked |= {
+        name: causes
+        for name, causes in _blocked(judge, seen, i, states).items()
+        if name in core or _given_by(signals.get(name), maker)
+    }
     entries = [_unknown(judge, seen, i, name, causes, maker) for name, causes in blocked.items()]
     return tuple(sorted(entries, key=lambda u: (u.needs not in core, -len(u.blocks), u.needs)))
 

@@ -20,7 +20,7 @@ from engine.samples import Matcher
 from engine.sources.port import Element, Evaluator
 
 # Questions a query: their sum must be exact in a float, and a server evaluates a query on one core.
-_MOST_BITS = 12
+_MOST_BITS = 8
 # After so many failures a server is not asked for more; a query may fail after its whole time-out.
 _MOST_FAILURES = 8
 _SPECIAL = frozenset("\\.+*?()|[]{}^$")

@@ -123,5 +123,5 @@ class _Fresh:
 
 
 def _identified(scope: str, rows: Sequence[Mapping[str, str]]) -> list[Found]:
-    aliases = dict(mount for row in rows if (mount := mounts(row)))
+    aliases = {device: mount for row in rows for device, mount in mounts(row).items()}
     return [found for row in rows if (found := identify(scope, row, aliases))]

@@ -34,7 +34,7 @@ from engine.sources.weberrors import bad_status
 # The Date header has whole seconds, and an answer may take a while: below this, clocks agree (s).
 _SKEW_S = 30.0
 # Heavy queries sent at the same time: a server evaluates each on one core, and has others to serve.
-_AT_ONCE = 4
+_AT_ONCE = 2
 
 T = TypeVar("T")
 

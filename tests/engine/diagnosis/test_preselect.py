@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
+from engine.catalogue.types import Pattern
 from engine.diagnosis.preselect import Need, needs_of, reduced, suspicious
 from engine.diagnosis.sweephosts import odd_hosts, rosters, rows_of
 from engine.model import Class
@@ -26,7 +29,9 @@ def test_every_cause_that_is_told_has_a_need_but_benign_ones_have_none():
 
 
 def test_of_several_comparisons_in_a_pattern_the_first_is_asked():
-    causes = {"nvlink_degraded": catalogue().causes["nvlink_degraded"]}
+    rule = catalogue().causes["nvlink_degraded"]
+    pattern = Pattern(all=("nvlink_slower_than_siblings", "works_like_siblings", "busy"))
+    causes = {rule.id: replace(rule, patterns=(pattern,))}
     (one,) = needs_of(causes, {"nvlink_slower_than_siblings", "works_like_siblings"})
     assert one.all == {"nvlink_slower_than_siblings", "busy"}
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from engine.catalogue.types import RuleTest
 from engine.diagnosis.ruletest import run_rule_tests, seconds
 from engine.errors import UsageError
 from tests.support.readings import catalogue
@@ -54,6 +57,15 @@ def test_some_rules_only():
 def test_an_unknown_rule_is_refused():
     with pytest.raises(UsageError, match="no rule 'power_break'"):
         run_rule_tests(catalogue(), ["power_break"])
+
+
+def test_a_test_with_readings_of_what_the_rule_is_not_about_says_so():
+    shipped = catalogue()
+    rule = shipped.causes["lora_budget"]
+    wrong = replace(rule, tests=(RuleTest("of a GPU", {"gpu_util": 100}, "quiet"),))
+    changed = replace(shipped, causes={**shipped.causes, rule.id: wrong})
+    (found,) = run_rule_tests(changed, [rule.id])
+    assert found.message == "gives readings of a gpu, which no pattern of the rule is about"
 
 
 @pytest.mark.parametrize(("text", "expected"), [("90s", 90), ("5m", 300), ("1h", 3600)])

@@ -95,6 +95,16 @@ async def test_prometheus_preselects_all_that_is_found(tmp_path, monkeypatch, se
     assert not any("failed" in warning for warning in both.pushed.warnings)
 
 
+async def test_most_of_a_fleet_with_one_kind_of_exporter_is_settled(tmp_path, monkeypatch):
+    """With faults and everything else going on, the server has work taken off."""
+    fleet, at = random_fleet(3)
+    with prometheus(tmp_path, fleet, at) as server:
+        both = await swept_twice(server, at, monkeypatch)
+    (picked,) = both.picked
+    assert len(picked.judge) < len(fleet.nodes) / 2
+    assert picked.healthy + picked.idle > len(fleet.gpus) / 2
+
+
 @pytest.mark.parametrize("seed", [20, 21, 22])
 async def test_victoriametrics_preselects_all_that_is_found(tmp_path, monkeypatch, seed):
     fleet, at = random_fleet(seed)
