@@ -101,8 +101,8 @@ async def test_most_of_a_fleet_with_one_kind_of_exporter_is_settled(tmp_path, mo
     with prometheus(tmp_path, fleet, at) as server:
         both = await swept_twice(server, at, monkeypatch)
     (picked,) = both.picked
-    assert len(picked.judge) < len(fleet.nodes) / 2
-    assert picked.healthy + picked.idle > len(fleet.gpus) / 2
+    assert len(picked.judge) <= len(fleet.nodes) / 2
+    assert picked.healthy + picked.idle >= len(fleet.gpus) / 2
 
 
 @pytest.mark.parametrize("seed", [20, 21, 22])
@@ -122,8 +122,10 @@ async def test_a_healthy_fleet_is_settled_by_the_server(tmp_path, monkeypatch, s
         both = await swept_twice(server, at, monkeypatch)
     agree(both)
     (picked,) = both.picked
-    assert picked.healthy + picked.idle == 44  # one node is looked at, to see what is not exported
-    assert len(picked.judge) == 1
+    # One node of each kind of exporter is looked at, to see what is not exported: those of idle
+    # GPUs have no clock events to count.
+    assert len(picked.judge) == 2
+    assert (picked.healthy, picked.idle) == (20, 20)
     assert {u.needs for u in both.pushed.unknown} == {u.needs for u in both.full.unknown}
 
 
