@@ -75,7 +75,12 @@ def fill(frame: Frame, signals: Mapping[str, Signal], pieces: Mapping[str, list[
     per_signal = np.bincount(number, weights=lengths, minlength=len(names)).astype(np.int64)
     bad = _no_reading([signals[name] for name in names], per_signal, values, scaled)
     if frame.timed:
-        times = np.concatenate([_times(piece.series, frame.at) for piece in listed])
+        times = np.concatenate(
+            [
+                piece.series.ts if piece.series.timed else np.full(piece.series.ts.size, frame.at)
+                for piece in listed
+            ]
+        )
         inside = (times >= frame.at - frame.window_s) & (times <= frame.at)
     else:
         times = np.zeros(values.size)
@@ -85,10 +90,6 @@ def fill(frame: Frame, signals: Mapping[str, Signal], pieces: Mapping[str, list[
         _record(frame, names, cells[lost], values[lost])
     keep = inside & ~bad
     _cut(frame, names, cells[keep], times[keep], scaled[keep])
-
-
-def _times(series: RawSeries, at: float) -> Floats:
-    return series.ts if series.timed else np.full(series.ts.size, at)
 
 
 def _no_reading(

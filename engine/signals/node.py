@@ -9,11 +9,8 @@ from __future__ import annotations
 
 import re
 
-import numpy as np
-
 from engine.catalogue.types import Catalogue, Signal
-from engine.samples import Floats, RawSeries
-from engine.signals import clean
+from engine.samples import RawSeries
 
 _GPU_JOB = re.compile(r"dcgm|gpu|nvidia|amd", re.IGNORECASE)
 _NODE_JOB = re.compile(r"\bnode\b|node[-_]exporter", re.IGNORECASE)
@@ -33,24 +30,17 @@ def up_signal(job: str, instance: str, *, gpu_exporter: bool) -> str | None:
 
 def node_signals(
     series: RawSeries, catalogue: Catalogue, *, gpu_exporter: bool
-) -> list[tuple[Signal, Floats, clean.Bools]]:
-    """Return (signal, scaled values, which are readings) for all that a node series is."""
-    pairs = [
-        (signal, spelling)
-        for signal, spelling in catalogue.spellings.get(series.name, ())
-        if signal.scope == "node"
-        and all(series.labels.get(k) == v for k, v in spelling.match.items())
-    ]
+) -> list[tuple[Signal, float]]:
+    """Return (signal, factor to its unit) for all that a node series is, each signal once."""
+    name = None
     if series.name == "up":
-        name = up_signal(
-            series.labels.get("job", ""),
-            series.labels.get("instance", ""),
-            gpu_exporter=gpu_exporter,
-        )
-        pairs = [pair for pair in pairs if pair[0].id == name]
-    found: dict[str, tuple[Signal, Floats, clean.Bools]] = {}
-    for signal, spelling in pairs:
-        values = series.values * spelling.scale
-        bad = clean.no_reading(values, signal.low, signal.high, counter=signal.kind == "counter")
-        found.setdefault(signal.id, (signal, values, np.logical_not(bad)))
+        labels = series.labels
+        job, instance = labels.get("job", ""), labels.get("instance", "")
+        name = up_signal(job, instance, gpu_exporter=gpu_exporter)
+    found: dict[str, tuple[Signal, float]] = {}
+    for signal, spelling in catalogue.spellings.get(series.name, ()):
+        if signal.scope != "node" or (series.name == "up" and signal.id != name):
+            continue
+        if all(series.labels.get(k) == v for k, v in spelling.match.items()):
+            found.setdefault(signal.id, (signal, spelling.scale))
     return list(found.values())

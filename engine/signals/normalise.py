@@ -24,9 +24,9 @@ from engine.samples import (
 )
 from engine.signals.columns import Piece, column, fill, origin
 from engine.signals.derived import add_derived
-from engine.signals.entities import of_no_host
 from engine.signals.events import xid_changes
-from engine.signals.hosts import UNAME, addresses, host_of
+from engine.signals.hostreadings import node_readings
+from engine.signals.hosts import UNAME, addresses
 from engine.signals.labels import (
     GPU_LABELS,
     HOST_LABELS,
@@ -37,8 +37,7 @@ from engine.signals.labels import (
     locate,
 )
 from engine.signals.mig import drop_unmeasured
-from engine.signals.node import node_signals
-from engine.signals.others import node_frame, other_frames, summed
+from engine.signals.others import node_frame, other_frames
 from engine.signals.overlap import moved, settle
 from engine.signals.service import derive
 from engine.signals.smi import smi_facts
@@ -122,7 +121,7 @@ def build_frame(
                 piece.scale /= 100.0
     fill(frame, catalogue.signals, pieces)
     instances = [frozenset(p.instance for p in group if p.instance) for group in groups]
-    nodes = _node_readings(node_series, catalogue, entities, instances, hosts, frame)
+    nodes = node_readings(node_series, catalogue, entities, instances, hosts, frame)
     _derive(frame, pieces, groups)
     add_derived(frame, pieces)
     _add_xid_changes(frame, pieces.get("xid_count", []))
@@ -325,51 +324,3 @@ def _live_pods(seen: _Seen) -> float:
 
 def _last_seen(seen: _Seen, frame: Frame) -> float:
     return min(max(seen.values(), default=frame.at), frame.at) if frame.timed else 0.0
-
-
-def _node_readings(
-    series: list[RawSeries],
-    catalogue: Catalogue,
-    entities: list[Entity],
-    instances: list[frozenset[str]],
-    hosts: Mapping[str, str],
-    frame: Frame,
-) -> dict[str, dict[str, tuple[Floats, Floats]]]:
-    """Read node signals per host, and give each GPU of the host the same readings."""
-    gpu_hosts = {
-        instance: entity.host
-        for entity, known in zip(entities, instances, strict=True)
-        for instance in known
-        if entity.host
-    }
-    nodes: dict[str, dict[str, tuple[Floats, Floats]]] = {}
-    found: dict[tuple[str, str], list[tuple[Floats, Floats]]] = {}
-    for one in series:
-        if of_no_host(one.labels):
-            continue
-        instance = one.labels.get("instance", "")
-        host = gpu_hosts.get(instance) or host_of(one.name, one.labels, hosts)
-        read = node_signals(one, catalogue, gpu_exporter=instance in gpu_hosts)
-        times = one.ts if one.timed and frame.timed else np.full(one.values.size, frame.at)
-        for of, values, keep in read if host else ():
-            inside = keep & (times >= frame.at - frame.window_s) & (times <= frame.at)
-            if inside.any():
-                found.setdefault((host or "", of.id), []).append((times[inside], values[inside]))
-    for (host, name), some in found.items():
-        both = (np.concatenate([t for t, _ in some]), np.concatenate([v for _, v in some]))
-        added = catalogue.signals[name].combine == "sum" and len(some) > 1
-        nodes.setdefault(host, {})[name] = summed(*both) if added else both
-    for signal in sorted({s for per_node in nodes.values() for s in per_node}):
-        owners = [i for i, e in enumerate(entities) if signal in nodes.get(e.host or "", {})]
-        if not owners:
-            continue
-        parts = [nodes[entities[i].host or ""][signal] for i in owners]
-        lengths = [p[0].size for p in parts]
-        frame.columns[signal] = column(
-            np.concatenate([p[1] for p in parts]),
-            np.concatenate([p[0] for p in parts]),
-            np.repeat(np.array(owners, dtype=np.int64), lengths),
-            len(frame),
-            merge=frame.timed,
-        )
-    return nodes
