@@ -73,7 +73,9 @@ def _add(families: dict[str, list[str]], labels: str, given: Mapping[str, Any]) 
 
 
 @pytest.mark.parametrize(("situation", "target"), SITUATIONS)
-async def test_the_host_is_named_where_it_is_the_cause(tmp_path, situation, target):
+async def test_the_host_is_named_where_it_is_the_cause(
+    tmp_path: Path, situation: Mapping[str, Any], target: str
+) -> None:
     file = tmp_path / "host.om"
     file.write_text("".join(exposition(situation)), encoding="utf-8")
     answer = await engine().why(target, FileSource([file]))
