@@ -7,7 +7,7 @@ ascending, no NaN. This lets numpy evaluate a condition for thousands of entitie
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -127,7 +127,7 @@ class Frame:
     attrs: dict[str, Floats]
     host: Ints
     dropped: dict[tuple[str, int], Dropped] = field(default_factory=dict)
-    origins: dict[tuple[str, int], Origin] = field(default_factory=dict)
+    origins: MutableMapping[tuple[str, int], Origin] = field(default_factory=dict)
     window_s: float = 900.0
     logged: dict[int, list[tuple[float, int, str]]] = field(default_factory=dict)
     gauge: Column | None = None

@@ -8,51 +8,19 @@ of a whole fleet are taken in portions that stay in the processor's cache.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from operator import attrgetter
 
 import numpy as np
 
-from engine.catalogue.types import Signal, Spelling
-from engine.samples import Column, Floats, Frame, Ints, Matcher, Origin, RawSeries
+from engine.catalogue.types import Signal
+from engine.samples import Column, Floats, Frame, Ints
 from engine.signals import clean
-from engine.signals.labels import Place
+from engine.signals.pieces import Origins, Piece
 
 _owner = attrgetter("owner")
 # So many samples are worked on together (0.5 MB a column): numpy's calls no longer matter, and what
 # one pass wrote is in the cache for the next.
 _TOGETHER = 1 << 16
-
-
-@dataclass(slots=True)
-class Piece:
-    """One series on its way into a column.
-
-    Attributes:
-        owner: index of its GPU.
-        series: the samples.
-        spelling: the name and unit it was found under.
-        exporter: what it was scraped from, as warnings call it.
-        place: what its labels say.
-        identity: the fewest label matchers that find its GPU again.
-        scale: factor to the signal's unit.
-    """
-
-    owner: int
-    series: RawSeries
-    spelling: Spelling
-    exporter: str
-    place: Place
-    identity: tuple[Matcher, ...]
-    scale: float
-
-
-def origin(piece: Piece) -> Origin:
-    """Return the name and the labels that find a series again."""
-    matchers, match = piece.identity, piece.spelling.match
-    if match:
-        matchers += tuple(Matcher(name, "=", value) for name, value in match.items())
-    return Origin(piece.series.name, matchers, piece.scale)
 
 
 def fill(frame: Frame, signals: Mapping[str, Signal], pieces: Mapping[str, list[Piece]]) -> None:
@@ -65,10 +33,7 @@ def fill(frame: Frame, signals: Mapping[str, Signal], pieces: Mapping[str, list[
     """
     for name in sorted(pieces):
         pieces[name].sort(key=_owner)
-        for piece in pieces[name]:
-            key = (name, piece.owner)
-            if key not in frame.origins:
-                frame.origins[key] = origin(piece)
+    frame.origins = Origins(frame.origins, pieces)
     for names in _portions(pieces):
         _fill(frame, signals, {name: pieces[name] for name in names})
 

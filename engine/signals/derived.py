@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from engine.samples import Column, Frame, Ints
-from engine.signals.columns import Piece, column
+from engine.signals.columns import column
+from engine.signals.pieces import Piece
 
 # What a derived signal is made of.
 PARTS: Mapping[str, tuple[str, ...]] = {

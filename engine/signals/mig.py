@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from engine.signals.columns import Piece
 from engine.signals.labels import Place
+from engine.signals.pieces import Piece
 
 # NVML does not measure these two while MIG is on; exporters leave them out or write 0
 # (NVIDIA/dcgm-exporter issues 50, 105, 216 and 430, NVIDIA/DCGM issue 80).

@@ -22,7 +22,7 @@ from engine.samples import (
     Matcher,
     RawSeries,
 )
-from engine.signals.columns import Piece, column, fill, origin
+from engine.signals.columns import column, fill
 from engine.signals.derived import add_derived
 from engine.signals.events import xid_changes
 from engine.signals.hostreadings import node_readings
@@ -39,6 +39,7 @@ from engine.signals.labels import (
 from engine.signals.mig import drop_unmeasured
 from engine.signals.others import node_frame, other_frames
 from engine.signals.overlap import moved, settle
+from engine.signals.pieces import Piece, origin
 from engine.signals.service import derive
 from engine.signals.smi import smi_facts
 

@@ -14,9 +14,10 @@ import numpy as np
 from engine.catalogue.types import Catalogue, Signal, Spelling
 from engine.model import Entity
 from engine.samples import Column, Floats, Frame, Ints, Matcher, RawSeries
-from engine.signals.columns import Piece, fill
+from engine.signals.columns import fill
 from engine.signals.entities import SCOPES, Found, identify, mounts
 from engine.signals.labels import HOST_LABELS, locate, node_entity
+from engine.signals.pieces import Piece
 from engine.signals.service import listed
 from engine.signals.service import of_any_process as common
 

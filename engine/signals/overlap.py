@@ -13,8 +13,8 @@ from statistics import median
 import numpy as np
 
 from engine.catalogue.types import Signal
-from engine.signals.columns import Piece
 from engine.signals.labels import Place
+from engine.signals.pieces import Piece
 from engine.units import quantity
 
 # Readings of the last five minutes are compared; an exporter without any has stopped.

@@ -8,7 +8,8 @@ import numpy as np
 
 from engine.model import Entity
 from engine.samples import Column, Floats, Frame, RawSeries
-from engine.signals.columns import Piece, column
+from engine.signals.columns import column
+from engine.signals.pieces import Piece
 
 # What any process exports (prometheus_client, HTTP middleware): alone it makes no service.
 _COMMON = ("process_", "http_")

@@ -8,8 +8,9 @@ from engine.catalogue.types import Signal, Spelling
 from engine.model import Entity, Kind
 from engine.samples import Frame, RawSeries
 from engine.signals.clean import FP64_BLANK, INT32_BLANK
-from engine.signals.columns import Piece, fill
+from engine.signals.columns import fill
 from engine.signals.labels import locate
+from engine.signals.pieces import Piece
 
 AT, WINDOW_S, GPUS = 1000.0, 100.0, 3
 BLANKS = (INT32_BLANK, FP64_BLANK, 9.3e18, float("nan"), float("inf"))
