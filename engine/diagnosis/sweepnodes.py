@@ -89,7 +89,12 @@ async def nodes_of(
     found = await source.label_sets(names, labels, at=at, window_s=window_s)
     there = known(engine.catalogue, {row["__name__"] for row in found}, (), (), window_s)
     profile = LabelProfile(
-        entity=(_ADDRESS,), host=_ADDRESS, one_series=False, closed=True, slack=SLACK
+        entity=(_ADDRESS,),
+        host=_ADDRESS,
+        one_series=False,
+        closed=True,
+        complete=True,
+        slack=SLACK,
     )
     there = replace(there, several=await several(source, there, (), profile, at))
     signals = {s for s in there.present if s in there.catalogue.signals}
