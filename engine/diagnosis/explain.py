@@ -7,6 +7,7 @@ is no reading, the line or setting that would bring it, and which causes stay un
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from engine.condition.memo import Memo
@@ -185,8 +186,10 @@ def _unknown(
             blocks=blocks,
         )
     signal = judge.catalogue.signals[name]
-    times, values = frame.samples(name, i)
     export = _export(signal, maker) or _NO_EXPORT
+    if name not in frame.columns and (name, i) not in frame.dropped:
+        return _not_exported(name, export, blocks)
+    times, values = frame.samples(name, i)
     dropped = frame.dropped.get((name, i))
     if not values.size and dropped:
         reasons = ", ".join(f"{count} x {why}" for why, count in dropped.counts.items())
@@ -201,7 +204,7 @@ def _unknown(
             blocks=blocks,
         )
     if not values.size:
-        return Unknown("metrics_missing", name, "not exported", export, blocks)
+        return _not_exported(name, export, blocks)
     if frame.timed and frame.at - times[-1] > LOOKBACK_S:
         age = duration(float(frame.at - times[-1]))
         return Unknown(
@@ -226,6 +229,12 @@ def _unknown(
         fix="widen --window, or export it for all GPUs of the node",
         blocks=blocks,
     )
+
+
+@lru_cache(maxsize=4096)
+def _not_exported(name: str, export: str, blocks: tuple[str, ...]) -> Unknown:
+    # The same for most GPUs of a fleet, of which each lacks some thirty readings.
+    return Unknown("metrics_missing", name, "not exported", export, blocks)
 
 
 def blind(

@@ -41,6 +41,6 @@ def node_signals(
     for signal, spelling in catalogue.spellings.get(series.name, ()):
         if signal.scope != "node" or (series.name == "up" and signal.id != name):
             continue
-        if all(series.labels.get(k) == v for k, v in spelling.match.items()):
+        if spelling.match.items() <= series.labels.items():
             found.setdefault(signal.id, (signal, spelling.scale))
     return list(found.values())

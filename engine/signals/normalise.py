@@ -78,6 +78,7 @@ class _Known:
     owner: int
     place: Place
     identity: tuple[Matcher, ...]
+    exporter: str
 
 
 def build_frame(
@@ -148,7 +149,7 @@ def _sort_out(
     index: dict[tuple[str, str], int] = {}
     places: list[list[Place]] = []
     nodes: list[RawSeries] = []
-    known: dict[tuple[tuple[str, str], ...], _Known | None] = {}
+    known: dict[tuple[str, ...], _Known | None] = {}
     spellings = catalogue.spellings
     facts = smi_facts(series)
     for one in series:
@@ -158,25 +159,31 @@ def _sort_out(
         if pairs[0][0].scope != "gpu":
             nodes.append(one)
             continue
-        signature = tuple(one.labels.items())
+        labels = one.labels
+        signature = (*labels, *labels.values())
         if signature not in known:
-            place = facts.complete(locate(one.labels))
+            place = facts.complete(locate(labels))
             known[signature] = None
             if place.key[1]:
                 owner = index.setdefault(place.key, len(places))
                 if owner == len(places):
                     places.append([])
                 places[owner].append(place)
-                known[signature] = _Known(owner, place, _identity(one.labels))
+                exporter = place.instance or place.host or "the exporter"
+                known[signature] = _Known(owner, place, _identity(labels), exporter)
         found = known[signature]
         if found is None:
             continue
         for signal, spelling in pairs:
-            if all(one.labels.get(k) == v for k, v in spelling.match.items()):
-                place = found.place
-                exporter = place.instance or place.host or "the exporter"
+            if spelling.match.items() <= labels.items():
                 piece = Piece(
-                    found.owner, one, spelling, exporter, place, found.identity, spelling.scale
+                    found.owner,
+                    one,
+                    spelling,
+                    found.exporter,
+                    found.place,
+                    found.identity,
+                    spelling.scale,
                 )
                 pieces.setdefault(signal.id, []).append(piece)
     return pieces, places, nodes
