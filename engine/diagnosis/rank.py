@@ -226,6 +226,8 @@ def _tree(causes: Mapping[Key, Fired], children: Mapping[Key, list[Key]], key: K
 def _smallest_first(roots: Iterable[Ranked]) -> list[Ranked]:
     """Return the smallest explaining set, then the rest, both in order."""
     in_order = sorted(roots, key=_root_order)
+    if len(in_order) < 2:
+        return in_order
     first = _smallest_set(in_order)
     return [r for r in in_order if r in first] + [r for r in in_order if r not in first]
 

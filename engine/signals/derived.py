@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from engine.samples import Column, Frame, Ints
+from engine.samples import Column, Floats, Frame, Ints
 from engine.signals.columns import column
 from engine.signals.pieces import Piece
 
@@ -24,6 +24,7 @@ _RESTING = 1e7
 _AT_WORK_PERCENT = 50.0
 # Two exporters' samples of one scrape are this close (s).
 _SAME_MOMENT_S = 1.0
+_MOMENT_BITS = 34  # Unix seconds of five centuries
 
 
 def add_derived(frame: Frame, pieces: Mapping[str, Sequence[Piece]]) -> None:
@@ -37,23 +38,12 @@ def add_derived(frame: Frame, pieces: Mapping[str, Sequence[Piece]]) -> None:
 
 
 def _busy_clock(frame: Frame, clock: Column, work: Column) -> None:
-    owners, busy_owners = _owners(clock), _owners(work)
+    owners = _owners(clock)
     at_work = work.values >= _AT_WORK_PERCENT
-    busy = set(
-        zip(
-            busy_owners[at_work].tolist(),
-            np.round(work.ts[at_work] / _SAME_MOMENT_S).tolist(),
-            strict=True,
-        )
-    )
-    if not busy:
+    if not at_work.any():
         return
-    moments = np.round(clock.ts / _SAME_MOMENT_S).tolist()
-    keep = np.fromiter(
-        ((o, m) in busy for o, m in zip(owners.tolist(), moments, strict=True)),
-        dtype=bool,
-        count=len(moments),
-    )
+    busy = _moments(_owners(work), work.ts)[at_work]
+    keep = np.isin(_moments(owners, clock.ts), busy)
     if keep.any():
         frame.columns["busy_clock"] = column(
             clock.values[keep], clock.ts[keep], owners[keep], len(frame), merge=False
@@ -88,6 +78,12 @@ def _slowest_link(frame: Frame, pieces: Sequence[Piece]) -> None:
         frame.columns["nvlink_slowest_link"] = column(
             share, when, who.astype(np.int64), len(frame), merge=False
         )
+
+
+def _moments(owners: Ints, times: Floats) -> Ints:
+    """Return one number for each owner and moment (Unix s)."""
+    moments: Ints = np.round(times / _SAME_MOMENT_S).astype(np.int64)
+    return (owners << _MOMENT_BITS) + moments
 
 
 def _owners(of: Column) -> Ints:

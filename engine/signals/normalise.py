@@ -175,7 +175,7 @@ def _sort_out(
         if found is None:
             continue
         for signal, spelling in pairs:
-            if spelling.match.items() <= labels.items():
+            if not spelling.match or spelling.match.items() <= labels.items():
                 piece = Piece(
                     found.owner,
                     one,
