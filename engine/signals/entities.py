@@ -98,7 +98,8 @@ def identify(
 
 def of_no_host(labels: Mapping[str, str]) -> bool:
     """Return whether a series is of an interface that does not leave the host: loopback, veth."""
-    return _VIRTUAL.match(labels.get("device", "")) is not None
+    device = labels.get("device")
+    return device is not None and _VIRTUAL.match(device) is not None
 
 
 def mounts(

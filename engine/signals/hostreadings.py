@@ -13,7 +13,7 @@ from engine.signals import clean
 from engine.signals.columns import column
 from engine.signals.entities import of_no_host
 from engine.signals.hosts import host_of
-from engine.signals.node import node_signals
+from engine.signals.node import NodeSignals
 
 NodeReadings = dict[str, dict[str, tuple[Floats, Floats]]]
 _Scaled = tuple[RawSeries, float]
@@ -46,6 +46,7 @@ def node_readings(
         for instance in known
         if entity.host
     }
+    signals = NodeSignals(catalogue)
     found: dict[str, dict[str, list[_Scaled]]] = {}
     for one in series:
         if of_no_host(one.labels):
@@ -54,7 +55,7 @@ def node_readings(
         host = gpu_hosts.get(instance) or host_of(one.name, one.labels, hosts)
         if not host:
             continue
-        for signal, scale in node_signals(one, catalogue, gpu_exporter=instance in gpu_hosts):
+        for signal, scale in signals.of(one, gpu_exporter=instance in gpu_hosts):
             found.setdefault(signal.id, {}).setdefault(host, []).append((one, scale))
     nodes: NodeReadings = {}
     for name, by_host in sorted(found.items()):

@@ -28,19 +28,33 @@ def up_signal(job: str, instance: str, *, gpu_exporter: bool) -> str | None:
     return None
 
 
-def node_signals(
-    series: RawSeries, catalogue: Catalogue, *, gpu_exporter: bool
-) -> list[tuple[Signal, float]]:
-    """Return (signal, factor to its unit) for all that a node series is, each signal once."""
-    name = None
-    if series.name == "up":
-        labels = series.labels
-        job, instance = labels.get("job", ""), labels.get("instance", "")
-        name = up_signal(job, instance, gpu_exporter=gpu_exporter)
-    found: dict[str, tuple[Signal, float]] = {}
-    for signal, spelling in catalogue.spellings.get(series.name, ()):
-        if signal.scope != "node" or (series.name == "up" and signal.id != name):
-            continue
-        if spelling.match.items() <= series.labels.items():
-            found.setdefault(signal.id, (signal, spelling.scale))
-    return list(found.values())
+class NodeSignals:
+    """What signals a node series is, found once for all series of the same name and state."""
+
+    def __init__(self, catalogue: Catalogue) -> None:
+        self._spellings = catalogue.spellings
+        self._telling: dict[str, tuple[str, ...]] = {}
+        self._known: dict[tuple[str | None, ...], list[tuple[Signal, float]]] = {}
+
+    def of(self, series: RawSeries, *, gpu_exporter: bool) -> list[tuple[Signal, float]]:
+        """Return (signal, factor to its unit) for all that a series is, each signal once."""
+        name, labels = series.name, series.labels
+        if name == "up":
+            job, instance = labels.get("job", ""), labels.get("instance", "")
+            meant = up_signal(job, instance, gpu_exporter=gpu_exporter)
+            return [pair for pair in self._match(series) if pair[0].id == meant]
+        if name not in self._telling:
+            pairs = self._spellings.get(name, ())
+            self._telling[name] = tuple(sorted({key for _, found in pairs for key in found.match}))
+        key = (name, *(labels.get(label) for label in self._telling[name]))
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = self._match(series)
+        return known
+
+    def _match(self, series: RawSeries) -> list[tuple[Signal, float]]:
+        found: dict[str, tuple[Signal, float]] = {}
+        for signal, spelling in self._spellings.get(series.name, ()):
+            if signal.scope == "node" and spelling.match.items() <= series.labels.items():
+                found.setdefault(signal.id, (signal, spelling.scale))
+        return list(found.values())

@@ -309,15 +309,22 @@ _Seen = dict[tuple[str | None, _User | None], float]
 
 def _newest(pieces: Mapping[str, list[Piece]], n: int) -> list[_Seen]:
     """Return, per GPU, the newest sample time of every (MIG instance, workload)."""
-    out: list[_Seen] = [{} for _ in range(n)]
+    last: dict[int, tuple[int, Place, float]] = {}
     for group in pieces.values():
         for piece in group:
-            if piece.series.ts.size:
-                seen = out[piece.owner]
-                place = piece.place
-                job = ("job", place.job) if place.job else None
-                key = (place.mig, place.workload or job)
-                seen[key] = max(seen.get(key, 0.0), float(piece.series.ts[-1]))
+            ts = piece.series.ts
+            if ts.size:
+                # Series with the same labels share their place: what it says is read once.
+                key = id(piece.place)
+                time = float(ts[-1])
+                known = last.get(key)
+                if known is None or time > known[2]:
+                    last[key] = (piece.owner, piece.place, time)
+    out: list[_Seen] = [{} for _ in range(n)]
+    for owner, place, time in last.values():
+        job = ("job", place.job) if place.job else None
+        user = (place.mig, place.workload or job)
+        out[owner][user] = max(out[owner].get(user, 0.0), time)
     return out
 
 
