@@ -7,18 +7,17 @@ from __future__ import annotations
 
 import asyncio
 import json
-import resource
 import subprocess
 import sys
 import time
 from dataclasses import asdict, dataclass
+from pathlib import Path
 
 from engine.catalogue import load_catalogue
 from engine.diagnosis import Engine
 from engine.sources import PrometheusConfig, PrometheusSource
 from engine.sources.promjson import Answer
 
-_RSS_UNIT = 1 if sys.platform == "darwin" else 1024
 _TIMEOUT_S = 600.0
 
 
@@ -86,13 +85,23 @@ async def _sweep(url: str, at: float) -> Swept:
     return Swept(
         seconds=seconds,
         cpu=cpu,
-        memory=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * _RSS_UNIT,
+        memory=_peak(),
         asked=source.asked,
         answered=source.answered,
         gpus=found.checked["gpu"],
         nodes=sorted({m.host or "" for i in found.incidents for m in i.members}),
         warnings=list(found.warnings),
     )
+
+
+def _peak() -> int:
+    """Return the largest resident set so far (bytes), as Linux tells it.
+
+    Not that of ``getrusage``: it counts what the parent held at the fork.
+    """
+    lines = Path("/proc/self/status").read_text().splitlines()
+    peak = next(line for line in lines if line.startswith("VmHWM:"))
+    return int(peak.split()[1]) * 1024
 
 
 if __name__ == "__main__":

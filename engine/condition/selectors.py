@@ -36,9 +36,6 @@ class LabelProfile:
             is not, an average over several series is only bounded, never exact.
         closed: windows hold the samples at both their ends, as local evaluation has it; servers
             leave the older end open. Widens every window by one millisecond.
-        complete: selectors need not demand the labels of entity and host, since series without them
-            do no harm; to demand a label with ten thousand values costs a server more than reading
-            the samples.
         everywhere: metric names of which every entity that matters has one; by default these are
             the core readings and what a condition reads.
         slack: by which part of a number a comparison may be missed and still count as true, so
@@ -52,13 +49,8 @@ class LabelProfile:
     selector: tuple[Matcher, ...] = ()
     one_series: bool = False
     closed: bool = False
-    complete: bool = False
     everywhere: tuple[str, ...] = ()
     slack: float = 0.0
-
-    def demanded(self, labels: Iterable[str]) -> tuple[Matcher, ...]:
-        """Return the matchers for labels that a series must have."""
-        return () if self.complete else tuple(Matcher(label, "!=", "") for label in labels)
 
 
 def quoted(value: str) -> str:

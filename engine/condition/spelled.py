@@ -67,7 +67,7 @@ class Spelled:
         return f"{seconds * 1000 + 1}ms" if self.profile.closed else duration(seconds)
 
     def _matchers(self, scope: Scope) -> tuple[Matcher, ...]:
-        return (*self.profile.selector, *self.profile.demanded(scope.by))
+        return (*self.profile.selector, *(Matcher(label, "!=", "") for label in scope.by))
 
     def series(
         self,

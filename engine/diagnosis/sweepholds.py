@@ -98,7 +98,6 @@ async def holdings(
         selector=(*roster.matchers, *where),
         one_series=True,
         closed=True,
-        complete=True,
         slack=SLACK,
     )
     counts, models, jobs = await asyncio.gather(

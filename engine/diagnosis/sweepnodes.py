@@ -93,7 +93,6 @@ async def nodes_of(
         host=_ADDRESS,
         one_series=False,
         closed=True,
-        complete=True,
         slack=SLACK,
     )
     there = replace(there, several=await several(source, there, (), profile, at))

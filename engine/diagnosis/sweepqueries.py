@@ -272,7 +272,7 @@ def over(
     function: str, names: Sequence[str], profile: LabelProfile, window_s: int, first: str = ""
 ) -> str:
     """Return a range function over all series of some metric names that the profile selects."""
-    matchers = (*profile.selector, *profile.demanded(profile.entity))
+    matchers = (*profile.selector, *(Matcher(label, "!=", "") for label in profile.entity))
     if len(names) == 1:
         series = selector(names[0], matchers)
     else:
