@@ -22,6 +22,7 @@ BENCHES = (
     "read",
     "traces",
     "why",
+    "job",
     "verdicts",
     "accuracy",
     "inference",
@@ -29,7 +30,7 @@ BENCHES = (
     "sweep",
     "ack",
 )
-_WITH_SERVER = frozenset({"why", "sweep", "ack"})
+_WITH_SERVER = frozenset({"why", "job", "sweep", "ack"})
 
 
 def main() -> None:

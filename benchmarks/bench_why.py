@@ -56,10 +56,10 @@ async def _rows() -> list[Row]:
 
 
 async def _compare(engine: Engine, url: str, gpu: str, at: float, *, sick: bool) -> list[Row]:
-    forms = await _requests(engine, url, gpu, at)
+    forms = await requests_of(engine, url, gpu, at)
     source = PrometheusSource(PrometheusConfig(url))
     try:
-        async with _bare(url) as ask:
+        async with bare(url) as ask:
             answer = await engine.why(gpu, source, at=at)
             _check(answer, sick=sick, queries=len(forms))
             ours, floor = await medians_async(
@@ -94,7 +94,7 @@ def _check(answer: Why, *, sick: bool, queries: int) -> None:
         raise RuntimeError(message)
 
 
-async def _requests(engine: Engine, url: str, gpu: str, at: float) -> list[Form]:
+async def requests_of(engine: Engine, url: str, gpu: str, at: float) -> list[Form]:
     """Return the forms that one question posts, in order."""
     forms: list[Form] = []
 
@@ -142,6 +142,6 @@ class _Asker:
 
 
 @asynccontextmanager
-async def _bare(url: str) -> AsyncIterator[_Asker]:
+async def bare(url: str) -> AsyncIterator[_Asker]:
     async with aiohttp.ClientSession() as session:
         yield _Asker(session, url)
