@@ -33,6 +33,7 @@ MOST_OVERHEAD = 1.3
 MOST_CPU = 0.1
 MOST_MEMORY = 200_000_000
 _NODES = int(os.environ.get("GPUWHY_BENCH_NODES", "1250"))
+_LARGE_ROUNDS = 3
 _TIMEOUT_S = 600.0
 
 
@@ -84,19 +85,24 @@ async def _large() -> list[Row]:
     async with serving(bigfleet.history(_NODES)) as url:
         timeout = aiohttp.ClientTimeout(total=_TIMEOUT_S)
         async with aiohttp.ClientSession(timeout=timeout) as session:
-            await asyncio.to_thread(swept, url, bigfleet.at())  # what is read once is cached then
-            before = await _cpu(session, url)
-            found = await asyncio.to_thread(swept, url, bigfleet.at())
-            server_cpu = await _cpu(session, url) - before
-            bare = [await _bare(session, url, query, end) for query, end in found.asked]
-    _check(found)
-    overhead, share = found.seconds / sum(bare), found.cpu / server_cpu
+            seconds, bare = [], []
+            for _ in range(_LARGE_ROUNDS):
+                before = await _cpu(session, url)
+                found = await asyncio.to_thread(swept, url, bigfleet.at())
+                server_cpu = await _cpu(session, url) - before
+                _check(found)
+                seconds.append(found.seconds)
+                took = [await _bare(session, url, query, end) for query, end in found.asked]
+                bare.append(sum(took))
+    # The best of each: what else runs on the machine strikes one or the other.
+    wall, floor = min(seconds), min(bare)
+    overhead, share = wall / floor, found.cpu / server_cpu
     fleet = f"sweep of {found.gpus:,} GPUs, {len(found.asked)} queries"
     return [
         Row(
             f"{fleet}: wall time",
-            f"{found.seconds:.1f} s",
-            f"{sum(bare):.1f} s bare",
+            f"{wall:.1f} s",
+            f"{floor:.1f} s bare",
             f"{overhead:.2f} x",
             f"{MOST_OVERHEAD} x",
             overhead <= MOST_OVERHEAD,
