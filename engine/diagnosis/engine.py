@@ -113,8 +113,8 @@ class Engine:
         past.window_s = LOOKBACK_DAY_S
         asked = self.fetcher.history_of(places, names)
         boot = self.fetcher.spelled(["node_boot_time"])
-        for host in sorted({p.host for p in places if p.host}):
-            asked += self.fetcher.hosts_own(host, LOOKBACK_DAY_S, boot)
+        hosts = sorted({p.host for p in places if p.host})
+        asked += self.fetcher.hosts_own(hosts, LOOKBACK_DAY_S, boot)
         try:
             await self.fetcher.ask(source, past, asked)
         except SourceError as error:
@@ -154,14 +154,17 @@ class Engine:
         more = self._second_wave(target, got, readings, chosen)
         if more:
             await self.fetcher.ask(source, got, more)
+        stale = bool(more)
         if target.host is None and more:  # only now it is known which hosts these are
             readings = self.fetcher.frame(got)
             chosen = self._choose(target, readings)
-            if far := self.fetcher.elsewhere(readings, chosen):
+            far = self.fetcher.elsewhere(readings, chosen)
+            if far:
                 await self.fetcher.ask(source, got, far)
+            stale = bool(far)
         await watch.join(got)
         await watch.widen(got)
-        if more or got.events:
+        if stale or got.events:
             readings = self.fetcher.frame(got)
             chosen = self._choose(target, readings)
         return readings, chosen
@@ -261,7 +264,7 @@ class Engine:
         out = []
         if target.host is None and target.kind is not Kind.FLEET:
             places = [p for i in chosen for p in readings.places[i]]
-            out += self.fetcher.siblings_of(places)
+            out += self.fetcher.siblings_of(places, target.job if target.kind is Kind.JOB else None)
         out += self.fetcher.elsewhere(readings, chosen)
         out += self.fetcher.workloads_of([frame.entities[i] for i in chosen], target)
         lacking = [i for i in chosen if missing_core(frame, i) or late(frame, i)]

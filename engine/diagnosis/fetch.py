@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from engine.catalogue.types import Catalogue, Signal
+from engine.diagnosis.byhost import address, host_matchers, named, pattern, portions
 from engine.diagnosis.judge import ACTIVITY, CORE
 from engine.diagnosis.logged import add_logged
 from engine.diagnosis.observe import Observer
@@ -28,7 +29,6 @@ from engine.signals.entities import (
 )
 from engine.signals.hosts import UNAME
 from engine.signals.labels import (
-    HOST_LABELS,
     JOB_LABELS,
     UUID_LABELS,
     Place,
@@ -45,6 +45,8 @@ LOOKBACK_LOST_S = 86400.0
 # code tell better than the gauge of the last one (`engine.signals.events`).
 ALWAYS = (*ACTIVITY, *CORE, "xid", "xid_count")
 _FULL_UUID = 40
+# A host may call itself by its whole name in the DNS.
+_DOMAIN = r"(\..+)?"
 # Of so many pods and jobs the own readings are asked for, of all others only those of their GPUs.
 _MOST_WORKLOADS = 16
 # How exporters of GPUs name the host: dcgm-exporter before and since 4.6.0-4.8.3, then the rest.
@@ -176,9 +178,8 @@ class Fetcher:
     ) -> list[Selection]:
         out = []
         if gpu is not None:  # nvidia_gpu_exporter: the host in its address, the index in no label
-            address = Matcher("instance", "=~", re.escape(host) + r"(:[0-9]+)?")
-            out.append(Selection(self.names.smi, (address,), window_s))
-        for matchers in host_matchers(host)[:_USUAL]:
+            out.append(Selection(self.names.smi, (address([host]),), window_s))
+        for matchers in host_matchers([host])[:_USUAL]:
             if gpu is None:
                 out += self._whole_host(matchers, window_s)
                 continue
@@ -195,7 +196,7 @@ class Fetcher:
             if self.names.amd:  # AMD's exporter has no label "gpu", and its host in this one
                 index = Matcher("gpu_id", "=", str(gpu))
                 out.append(Selection(self.names.amd, (*matchers, index), window_s))
-        out += [*self.hosts_own(host, window_s), self._who_is(host, window_s)]
+        out += [*self.hosts_own([host], window_s), self._who_is([host], window_s)]
         return out
 
     def _own(self, target: Target, window_s: float) -> list[Selection]:
@@ -246,12 +247,11 @@ class Fetcher:
         if any(not (e.instance or e.pod) for e in services):  # text of one server, no scrape of it
             names = self.names.others["service"]
             out.append(Selection(names, (Matcher("instance", "=", ""),), self.window_s))
-        bare = {e.host for e in services if not e.pod}
-        for host in sorted({e.host for e in entities if e.host}):
-            out += self.hosts_own(host, self.window_s)
-            if host in bare:
-                for matchers in host_matchers(host):
-                    out.append(Selection(self.names.gpu, matchers, self.window_s))
+        out += self.hosts_own(sorted({e.host for e in entities if e.host}), self.window_s)
+        bare = sorted({e.host for e in services if e.host and not e.pod})
+        for hosts in portions(bare):
+            for matchers in host_matchers(hosts):
+                out.append(Selection(self.names.gpu, matchers, self.window_s))
         return out
 
     @staticmethod
@@ -266,37 +266,38 @@ class Fetcher:
         ]
 
     def hosts_own(
-        self, host: str, window_s: float, names: tuple[str, ...] | None = None
+        self, hosts: Iterable[str], window_s: float, names: tuple[str, ...] | None = None
     ) -> list[Selection]:
-        """Return the selections of what a host says of itself: node_exporter and its like.
+        """Return the selections of what hosts say of themselves: node_exporter and its like.
 
         Their host is in the scrape address, or in the label ``node`` that Kubernetes gives.
         ``names`` are the metrics asked for, by default all of hosts, ports and mounts.
         """
         names = self.names.host if names is None else names
-        if not names:
-            return []
-        address = Matcher("instance", "=~", re.escape(host) + r"(:[0-9]+)?")
-        elsewhere = (Matcher("node", "=", host), Matcher("instance", "!~", address.value))
-        return [
-            Selection(names, (address,), window_s),
-            Selection(names, elsewhere, window_s),
-        ]
+        out = []
+        for some in portions(hosts) if names else ():
+            at = address(some)
+            elsewhere = (named("node", some), Matcher("instance", "!~", at.value))
+            out += [Selection(names, (at,), window_s), Selection(names, elsewhere, window_s)]
+        return out
 
     @staticmethod
-    def _who_is(host: str, window_s: float) -> Selection:
+    def _who_is(hosts: Sequence[str], window_s: float) -> Selection:
         """Return the selection that tells at which address a host's node_exporter is scraped."""
-        name = re.escape(host) + r"(\..+)?"
-        return Selection((UNAME,), (Matcher("nodename", "=~", name),), window_s)
+        return Selection((UNAME,), (Matcher("nodename", "=~", pattern(hosts, _DOMAIN)),), window_s)
 
     def elsewhere(self, readings: Readings, chosen: Iterable[int]) -> list[Selection]:
         """Return the selections of hosts whose series name them by their scrape address alone."""
         hosts = {readings.frame.entities[i].host for i in chosen}
+        found = [
+            known
+            for known, host in readings.addresses.items()
+            if host in hosts and known in readings.stated
+        ]
         return [
-            selection
-            for address, host in readings.addresses.items()
-            if host in hosts and address in readings.stated
-            for selection in self.hosts_own(address, self.window_s)[:1]
+            Selection(self.names.host, (address(some),), self.window_s)
+            for some in portions(found)
+            if self.names.host
         ]
 
     def workloads_of(self, entities: Sequence[Entity], target: Target) -> list[Selection]:
@@ -322,7 +323,7 @@ class Fetcher:
             return []
         return [
             selection
-            for matchers in host_matchers(target.host)[_USUAL:]
+            for matchers in host_matchers([target.host])[_USUAL:]
             for selection in self._whole_host(matchers, window_s)
         ]
 
@@ -333,24 +334,23 @@ class Fetcher:
             Selection(self.sign_of_life(), matchers, LOOKBACK_LOST_S),
         ]
 
-    def siblings_of(self, places: Iterable[Place]) -> list[Selection]:
-        """Return the selections that bring the other GPUs of the hosts of some GPUs."""
+    def siblings_of(self, places: Iterable[Place], job: str | None = None) -> list[Selection]:
+        """Return the selections that bring the other GPUs of the hosts of some GPUs.
+
+        Series of ``job`` are left out: they are there, and further back, where it was asked for.
+        """
         near = max(self.sibling_window_s, 300.0)
+        others = tuple(Matcher(label, "!=", job) for label in JOB_LABELS if job)
         hosts = sorted({p.host for p in places if p.host})
-        return [
-            Selection(names, matchers, window)
-            for host in hosts
-            for matchers in host_matchers(host)
-            for names, window in ((self.names.siblings, near), (self.names.node, self.window_s))
-            if names
-        ] + [
-            one
-            for host in hosts
-            for one in (
-                *self.hosts_own(host, self.window_s),
-                self._who_is(host, self.window_s),
-            )
-        ]
+        out = []
+        for some in portions(hosts):
+            for matchers in host_matchers(some):
+                if self.names.siblings:
+                    out.append(Selection(self.names.siblings, (*matchers, *others), near))
+                if self.names.node:
+                    out.append(Selection(self.names.node, matchers, self.window_s))
+            out.append(self._who_is(some, self.window_s))
+        return out + self.hosts_own(hosts, self.window_s)
 
     def in_full(self, places: Sequence[Place]) -> list[Selection]:
         """Return the selections that bring all readings of some GPUs, and those of their hosts."""
@@ -385,7 +385,7 @@ class Fetcher:
         out += [
             Selection(names, (*matchers, Matcher("gpu", "=", gpu)), window_s)
             for host, gpu in by_index
-            for matchers in host_matchers(host)
+            for matchers in host_matchers([host])
         ]
         return out
 
@@ -414,21 +414,6 @@ def _longest(series: Iterable[RawSeries]) -> list[RawSeries]:
         if before is None or one.ts.size > before.ts.size:
             found[key] = one
     return list(found.values())
-
-
-def host_matchers(host: str) -> list[tuple[Matcher, ...]]:
-    """Return matchers that together select a host's series once each, however it is spelled.
-
-    Clusters are told apart here, not by the server: their label has several spellings too.
-    """
-    out: list[tuple[Matcher, ...]] = []
-    for k, label in enumerate(HOST_LABELS):
-        absent = tuple(Matcher(other, "=", "") for other in HOST_LABELS[:k])
-        out.append((Matcher(label, "=", host), *absent))
-    absent = tuple(Matcher(other, "=", "") for other in HOST_LABELS)
-    address = re.escape(host) + r"(:[0-9]+)?"
-    out.append((Matcher("instance", "=~", address), *absent))
-    return out
 
 
 def matches(target: Target, places: Place) -> bool:

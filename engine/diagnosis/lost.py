@@ -11,7 +11,8 @@ import re
 import numpy as np
 from rapidfuzz import fuzz, process
 
-from engine.diagnosis.fetch import LOOKBACK_LOST_S, Fetched, Fetcher, host_matchers, matches
+from engine.diagnosis.byhost import host_matchers
+from engine.diagnosis.fetch import LOOKBACK_LOST_S, Fetched, Fetcher, matches
 from engine.diagnosis.present import silent
 from engine.errors import UsageError
 from engine.model import Entity, Kind
@@ -43,7 +44,7 @@ async def lost(
     if target.host:
         wider += fetcher.rarer(target, got.window_s)
         wider += [
-            Selection(("up",), matchers, got.window_s) for matchers in host_matchers(target.host)
+            Selection(("up",), matchers, got.window_s) for matchers in host_matchers([target.host])
         ]
     await fetcher.ask(source, got, wider)
     readings = fetcher.frame(got)

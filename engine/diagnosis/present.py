@@ -25,9 +25,13 @@ _Slot = tuple[str | None, str | None, int | None]
 
 def newest(frame: Frame, i: int) -> float:
     """Return the time of the newest sample of entity i's own (Unix s), -inf if there is none."""
-    # What was derived, or belongs to the node, has no origin.
-    stamps = [frame.samples(s, i)[0] for s in frame.columns if (s, i) in frame.origins]
-    return max((float(ts[-1]) for ts in stamps if ts.size), default=-np.inf)
+    latest = -np.inf
+    for name, column in frame.columns.items():
+        end = column.offsets.item(i + 1)
+        # What was derived, or belongs to the node, has no origin.
+        if end > column.offsets.item(i) and (name, i) in frame.origins:
+            latest = max(latest, column.ts.item(end - 1))
+    return latest
 
 
 def late(frame: Frame, i: int) -> bool:
@@ -43,16 +47,17 @@ def silent(frame: Frame, i: int) -> bool:
 def current(readings: Readings, chosen: Sequence[int]) -> list[int]:
     """Leave out boards whose place (cluster, host, index) is taken by one that reports later."""
     frame = readings.frame
+    seen = {i: newest(frame, i) for i in chosen}
     best: dict[_Slot, float] = {}
-    for i in chosen:
+    for i, latest in seen.items():
         slot = _slot_of(frame, i)
-        best[slot] = max(best.get(slot, -np.inf), newest(frame, i))
+        best[slot] = max(best.get(slot, -np.inf), latest)
     return [
         i
-        for i in chosen
+        for i, latest in seen.items()
         if frame.entities[i].gpu is None
         or best[_slot_of(frame, i)] == -np.inf
-        or best[_slot_of(frame, i)] - newest(frame, i) <= _REPLACED_S
+        or best[_slot_of(frame, i)] - latest <= _REPLACED_S
     ]
 
 

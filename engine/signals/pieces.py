@@ -76,10 +76,7 @@ class Origins(MutableMapping[_Key, Origin]):
     def __contains__(self, key: object) -> bool:
         if key in self._known:
             return True
-        match key:
-            case (str(name), int(owner)):
-                return owner in self._pieces.get(name, ())
-        return False
+        return isinstance(key, tuple) and key[1] in self._pieces.get(key[0], ())
 
     def __iter__(self) -> Iterator[_Key]:
         yield from self._known
