@@ -9,17 +9,14 @@ from typing import TYPE_CHECKING, Protocol
 
 from engine.condition import LabelProfile
 from engine.condition.prune import JOBS
-from engine.diagnosis.sweepask import ask
+from engine.diagnosis.sweepchecks import several_names, several_series
 from engine.diagnosis.sweephosts import Roster, Row, Where, odd_hosts, rows_of
 from engine.diagnosis.sweepqueries import (
     SLACK,
-    Bit,
     Compile,
     Known,
     known,
     over,
-    several_names,
-    several_series,
     spelled,
 )
 from engine.errors import SourceError
@@ -32,8 +29,6 @@ if TYPE_CHECKING:
 
 # What a query has around its list of metric names.
 _AROUND = 600
-# So many hosts are looked at to say which readings are missing, one of each set-up of exporters.
-_MOST_SIGNATURES = 32
 
 
 class Server(Source, Evaluator, Protocol):
@@ -233,42 +228,6 @@ async def several(
     told = {labels.get("__name__", "") for labels, _ in found}
     by_name = {signal for signal, some in signals.items() if not told.isdisjoint(some)}
     return frozenset(by_name | {labels["signal"] for labels, _ in found if "signal" in labels})
-
-
-async def signatures(
-    source: Server, roster: Roster, here: Holdings, quiet: Collection[str], *, at: float
-) -> list[str]:
-    """Return one host of each set-up of exporters: what it lacks, all hosts like it lack.
-
-    Args:
-        source: the server.
-        roster: the GPUs.
-        here: what there is of them.
-        quiet: hosts that nothing was found of; the others are looked at in any case.
-        at: the moment judged (Unix s).
-    """
-    hosts = Roster((roster.host,), roster.host, roster.absent)
-    for host in roster.hosts:
-        hosts.keys[host,] = len(hosts.keys)
-        hosts.hosts[host] = [hosts.keys[host,]]
-    bits = [Bit(name, _without(name, here)) for name in here.partial]
-    profile = replace(here.profile, entity=(roster.host,))
-    told = await ask(source, hosts, bits, profile, at=at)
-    shown: dict[tuple[bool, ...], str] = {}
-    for host in sorted(roster.hosts, key=lambda host: (host in quiet, host)):
-        number = hosts.keys[host,]
-        shown.setdefault(tuple(bool(told.may_be[bit.name][number]) for bit in bits), host)
-    return sorted(host for host in shown.values() if host in quiet)[:_MOST_SIGNATURES]
-
-
-def _without(name: str, here: Holdings) -> Compile:
-    def compile_(profile: LabelProfile) -> str:
-        by, window_s = profile.host, here.known.window_s
-        everybody = over("last_over_time", here.core, profile, window_s)
-        own = over("last_over_time", [name], profile, window_s)
-        return f"group by ({by}) ({everybody}) unless on({by}) group by ({by}) ({own})"
-
-    return compile_
 
 
 async def _vectors(source: Server, queries: Sequence[str], at: float) -> list[Element]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from engine.catalogue.types import Catalogue
 from engine.condition.prune import prune
 from engine.condition.tree import ChangedTo
+from engine.diagnosis import sweepchecks as checks
 from engine.diagnosis import sweepqueries as queries
 from engine.diagnosis.judge import Judge
 from engine.diagnosis.preselect import Idle, Need, idle_of, needs_of, reduced
@@ -49,7 +50,7 @@ def plan(judge: Judge, names: Collection[str], known: Known, nodes: Nodes) -> Pl
     Returns:
         None if the server cannot tell anybody from the others: then all must be looked at.
     """
-    lacking = queries.lacks(judge.core, known)
+    lacking = checks.lacks(judge.core, known)
     suspects = _suspects(judge, known, nodes)
     resting = _resting(judge, known)
     if lacking is None or suspects is None or resting is None:
@@ -62,10 +63,10 @@ def plan(judge: Judge, names: Collection[str], known: Known, nodes: Nodes) -> Pl
     own = {s for s in read if known.catalogue.signals[s].scope == "gpu"}
     alone = [
         lacking,
-        queries.doubled(judge.core, known),
-        *queries.sliced(judge.core, known),
-        *queries.counted_events(known),
-        *queries.no_readings(own, known),
+        checks.doubled(judge.core, known),
+        *checks.sliced(judge.core, known),
+        *checks.counted_events(known),
+        *checks.no_readings(own, known),
     ]
     alone += [bit for bit in idle_bits if not bit.exact]
     bits, needs = _merged(judge, known, asked, needs)

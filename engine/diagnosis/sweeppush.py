@@ -16,10 +16,11 @@ import numpy as np
 from engine.diagnosis.observe import Bools
 from engine.diagnosis.preselect import idle, suspicious
 from engine.diagnosis.sweepask import Asked, ask
-from engine.diagnosis.sweepholds import Holdings, Server, holdings, signatures
+from engine.diagnosis.sweepholds import Holdings, Server, holdings
 from engine.diagnosis.sweephosts import Roster, Row, Where, odd_hosts, rosters
 from engine.diagnosis.sweepnodes import failures, nodes_of
 from engine.diagnosis.sweepplan import Plan, idle_bit, plan
+from engine.diagnosis.sweepshown import signatures
 from engine.samples import Matcher
 
 if TYPE_CHECKING:
