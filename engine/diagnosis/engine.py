@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from engine import __version__
 from engine.catalogue.types import Catalogue
+from engine.collector import held_off
 from engine.diagnosis.compose import compose
 from engine.diagnosis.culprits import named, suspects, without_strangers
 from engine.diagnosis.fetch import LOOKBACK_LOST_S, Fetched, Fetcher, matches
@@ -297,6 +298,7 @@ class Engine:
         mine, slow = ([where[before[i].key] for i in some] for some in (chosen, found))
         return readings, mine, slow
 
+    @held_off()
     def _judge_all(self, readings: Readings, chosen: Sequence[int]) -> list[Judgement]:
         seen = self.judge.observe(readings.frame, chosen)
         states = self.judge.states(seen)

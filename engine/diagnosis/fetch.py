@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from engine.catalogue.types import Catalogue, Signal
+from engine.collector import held_off
 from engine.diagnosis.byhost import address, host_matchers, named, pattern, portions
 from engine.diagnosis.judge import ACTIVITY, CORE
 from engine.diagnosis.logged import add_logged
@@ -405,6 +406,7 @@ class Fetcher:
         )
 
 
+@held_off()
 def _longest(series: Iterable[RawSeries]) -> list[RawSeries]:
     """Return every series once, as the wave brought it that looked back furthest."""
     found: dict[tuple[str, frozenset[tuple[str, str]]], RawSeries] = {}

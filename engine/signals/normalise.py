@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from engine.catalogue.types import Catalogue
+from engine.collector import held_off
 from engine.model import Entity
 from engine.samples import (
     Batch,
@@ -81,6 +82,7 @@ class _Known:
     exporter: str
 
 
+@held_off()
 def build_frame(
     batch: Batch, catalogue: Catalogue, *, at: float | None, window_s: float
 ) -> Readings:

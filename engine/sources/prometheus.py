@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from yarl import URL
 
+from engine.collector import held_off
 from engine.errors import SourceError, UsageError
 from engine.samples import Batch, Matcher, RawSeries, Selection
 from engine.sources.httpoptions import HttpOptions, parse_url, shown_url
@@ -115,14 +116,8 @@ class PrometheusSource:
 
         async def fetch(query: _Query, moment: float) -> list[RawSeries]:
             end, span = window_ms(moment, query.window_s)
-            answer = await self._ask(f"{query.selector}[{span}ms]", end, "matrix")
-            found = to_series(answer, self.name)
-            if len(found) < len(answer.result):
-                self._tell("native histograms are not read")
-            lo = moment - query.window_s
-            for one in found:
-                one.ts, one.values = clip(one.ts, one.values, lo, moment)
-            return [one for one in found if len(one.ts)]
+            body = await self._ask(f"{query.selector}[{span}ms]", end)
+            return self._series(body, moment - query.window_s, moment)
 
         moment, parts, failed = await self._wave(selections, at, fetch)
         series = _merge(parts)
@@ -143,7 +138,7 @@ class PrometheusSource:
         async def fetch(query: _Query, moment: float) -> list[Mapping[str, str]]:
             end, span = window_ms(moment, query.window_s)
             text = f"group by ({','.join(labels)}) (last_over_time({query.selector}[{span}ms]))"
-            return to_label_sets(await self._ask(text, end, "vector"), self.name)
+            return to_label_sets(self._read(await self._ask(text, end), "vector"), self.name)
 
         wave = [Selection(tuple(names), tuple(matchers), window_s)]
         _, parts, _ = await self._wave(wave, at, fetch)
@@ -164,8 +159,8 @@ class PrometheusSource:
         async def one(query: str) -> list[Element] | SourceError:
             async with turns:
                 try:
-                    answer = await self._ask(query, window_ms(moment, 0.0)[0], "vector")
-                    return to_vector(answer, self.name)
+                    body = await self._ask(query, window_ms(moment, 0.0)[0])
+                    return to_vector(self._read(body, "vector"), self.name)
                 except SourceError as e:
                     return e
 
@@ -245,7 +240,8 @@ class PrometheusSource:
         answers = await asyncio.gather(*(guarded(query) for query in plan))
         return [part for parts in answers for part in parts]
 
-    async def _ask(self, query: str, end_ms: int, result_type: str) -> Answer:
+    async def _ask(self, query: str, end_ms: int) -> bytes:
+        """Send an instant query and return the text of a good answer."""
         form = {
             "query": query,
             "time": f"{end_ms / 1000:.3f}",
@@ -267,7 +263,21 @@ class PrometheusSource:
                 not_found_hint="the API may have a path prefix; give it in the URL: "
                 f"{self.name}/prometheus",
             )
-        answer = parse_answer(reply.body, self.name, result_type, self._web.redact)
+        return reply.body
+
+    @held_off()
+    def _series(self, body: bytes, lo: float, hi: float) -> list[RawSeries]:
+        """Return what a matrix has in the closed window [lo, hi] (Unix s)."""
+        answer = self._read(body, "matrix")
+        found = to_series(answer, self.name)
+        if len(found) < len(answer.result):
+            self._tell("native histograms are not read")
+        for one in found:
+            one.ts, one.values = clip(one.ts, one.values, lo, hi)
+        return [one for one in found if len(one.ts)]
+
+    def _read(self, body: bytes, result_type: str) -> Answer:
+        answer = parse_answer(body, self.name, result_type, self._web.redact)
         for remark in answer.remarks:
             self._tell(remark)
         return answer
@@ -292,6 +302,7 @@ class PrometheusSource:
             self._pending.append(text)
 
 
+@held_off()
 def _merge(parts: Sequence[Sequence[RawSeries]]) -> list[RawSeries]:
     """Sort the series of a wave; one that came twice is kept with the longer window."""
     merged: dict[tuple[str, tuple[tuple[str, str], ...]], RawSeries] = {}
