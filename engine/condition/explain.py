@@ -213,7 +213,9 @@ class Explainer:
                         return self._used(option, one)
                 return node
             case Binary(left=left, right=right):
-                return replace(node, left=self._used(left, one), right=self._used(right, one))
+                first, second = self._used(left, one), self._used(right, one)
+                same = first is left and second is right
+                return node if same else replace(node, left=first, right=second)
             case Negative(operand=operand) | Absolute(operand=operand):
                 return replace(node, operand=self._used(operand, one))
             case PastNumber(operand=operand) if one.timed:

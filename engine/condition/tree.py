@@ -8,6 +8,7 @@ wherever they stand.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
@@ -254,6 +255,8 @@ def walk(node: Expression) -> Iterator[Expression]:
         yield from walk(child)
 
 
+# Evidence asks these of the same nodes for every entity.
+@functools.lru_cache(maxsize=4096)
 def signals_of(node: Expression) -> tuple[str, ...]:
     """Return the signals that an expression reads, in written order, each once."""
     found = (n.signal for n in walk(node) if hasattr(n, "signal"))
@@ -283,6 +286,7 @@ def attrs_of(node: Expression) -> tuple[str, ...]:
     return tuple(dict.fromkeys(n.name for n in walk(node) if isinstance(n, Attr)))
 
 
+@functools.lru_cache(maxsize=4096)
 def limits_of(node: Expression) -> tuple[str, ...]:
     """Return the ``limit.*`` ids that an expression uses, in written order, each once."""
     numbers = (n for n in walk(node) if isinstance(n, Number))
