@@ -119,7 +119,7 @@ class Fetcher:
         got.waves += 1
         got.batch.queries += batch.queries
         if got.batch.series:
-            got.batch.series = _longest([*got.batch.series, *batch.series])
+            got.batch.series = _longest(got.batch.series, batch.series)
         else:
             got.batch.series = batch.series
         got.warnings += [w for w in batch.warnings if w not in got.warnings]
@@ -407,15 +407,21 @@ class Fetcher:
 
 
 @held_off()
-def _longest(series: Iterable[RawSeries]) -> list[RawSeries]:
+def _longest(before: Sequence[RawSeries], new: Sequence[RawSeries]) -> list[RawSeries]:
     """Return every series once, as the wave brought it that looked back furthest."""
-    found: dict[tuple[str, frozenset[tuple[str, str]]], RawSeries] = {}
-    for one in series:
-        key = (one.name, frozenset(one.labels.items()))
-        before = found.get(key)
-        if before is None or one.ts.size > before.ts.size:
-            found[key] = one
-    return list(found.values())
+    # Waves mostly ask for different metrics; only what both brought has to be compared.
+    shared = {one.name for one in before} & {one.name for one in new}
+    out: list[RawSeries] = []
+    places: dict[tuple[str, frozenset[tuple[str, str]]], int] = {}
+    for one in (*before, *new):
+        place = len(out)
+        if one.name in shared:
+            place = places.setdefault((one.name, frozenset(one.labels.items())), place)
+        if place == len(out):
+            out.append(one)
+        elif one.ts.size > out[place].ts.size:
+            out[place] = one
+    return out
 
 
 def matches(target: Target, places: Place) -> bool:

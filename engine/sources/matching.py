@@ -94,6 +94,8 @@ class Wanted:
 
 def clip(ts: Floats, values: Floats, lo: float, hi: float) -> tuple[Floats, Floats]:
     """Return the part of a series (times ascending) inside the closed window [lo, hi] (s)."""
+    if ts.size and ts.item(0) >= lo - HALF_MS and ts.item(-1) <= hi + HALF_MS:
+        return ts, values
     first = int(ts.searchsorted(lo - HALF_MS, side="left"))
     last = int(ts.searchsorted(hi + HALF_MS, side="right"))
     return ts[first:last], values[first:last]
