@@ -1,6 +1,7 @@
 """``why job/ID`` of 512 GPUs on 64 nodes, a sample a minute, from a Prometheus to the answer.
 
-One GPU of the job is sick. The peer are the same requests, sent together by bare aiohttp: what the
+Each GPU has the 40 series of `benchmarks.fleets.FORTY`, each node all those of its node_exporter;
+one GPU of the job is sick. The peer are the same requests, sent together by bare aiohttp: what the
 server takes whoever asks.
 """
 
@@ -12,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from benchmarks.bench_why import bare, requests_of
-from benchmarks.fleets import moment
+from benchmarks.fleets import FORTY, moment
 from benchmarks.harness import Row, medians_async, ms
 from bot.demo.prometheus import serving
 from bot.surfaces.cli.inputs import make_engine
@@ -67,15 +68,18 @@ async def _rows() -> list[Row]:
 
 
 def _history(fleet: Fleet) -> Iterator[str]:
-    """Yield OpenMetrics of all that the exporters of a fleet say; all GPUs belong to one job."""
+    """Yield OpenMetrics of what the exporters of a fleet say; all GPUs belong to one job."""
     at = moment(fleet)
     times, named = fleet.series(at - WINDOW_S, at, STEP_S)
     stamps = [f"{t:.3f}" for t in times.tolist()]
-    before = ""
+    wanted, before = frozenset(FORTY), ""
     for name, one in sorted(named, key=lambda pair: pair[0]):
+        of_gpu = "UUID" in one.labels
+        if of_gpu and name not in wanted:
+            continue
         if name != before:
             yield f"# TYPE {name} unknown\n"
             before = name
-        labels = {**one.labels, "hpc_job": JOB} if "UUID" in one.labels else one.labels
+        labels = {**one.labels, "hpc_job": JOB} if of_gpu else one.labels
         yield openmetrics_samples(name, replace(one, labels=labels), stamps)
     yield "# EOF\n"

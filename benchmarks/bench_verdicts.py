@@ -1,7 +1,8 @@
 """Verdicts from samples in memory, on one core, with all rules: how many GPUs a second.
 
 Two figures: from a frame (rules only), and from raw series as a source gives them (names, units,
-blanks and merging included). Every round has a fresh inference engine, with nothing remembered.
+blanks and merging included). Every round has a fresh inference engine, with nothing remembered;
+rules stay out of the garbage collector's sight, as in the program. CPU time counts, not wall time.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from engine.model import Truth, Verdict
 from engine.signals.normalise import build_frame
 
 NODES, ROUNDS = 64, 5
-TARGET_PER_S = 300.0
+TARGET_PER_S = 1000.0
 STAGES = ("normalise", "observe", "infer", "explain")
 
 
@@ -36,9 +37,9 @@ class _Clocked(Inferrer):
         return self.inner.name
 
     def infer(self, truths: Mapping[str, Truth]) -> tuple[Derived, ...]:
-        began = time.perf_counter()
+        began = time.process_time()
         found = self.inner.infer(truths)
-        self.spent += time.perf_counter() - began
+        self.spent += time.process_time() - began
         return found
 
 
@@ -49,18 +50,19 @@ def rows() -> list[Row]:
     fleet = one_in_eight_sick(NODES)
     given = batch(fleet)
     count = len(fleet.gpus)
+    gc.freeze()
     rounds = []
     for _ in range(ROUNDS):
         gc.collect()
         judge.inferrer = _Clocked(make_inferrer(judge.causes))
-        began = time.perf_counter()
+        began = time.process_time()
         frame = build_frame(given, catalogue, at=given.at, window_s=WINDOW_S).frame
-        framed = time.perf_counter()
+        framed = time.process_time()
         seen = judge.observe(frame)
         states = judge.states(seen)
-        observed = time.perf_counter()
+        observed = time.process_time()
         answers = [judge.judge(seen, i, states) for i in range(count)]
-        judged = time.perf_counter()
+        judged = time.process_time()
         inferred = judge.inferrer.spent
         rounds.append((framed - began, observed - framed, inferred, judged - observed - inferred))
     sick = sum(answer.verdict is Verdict.DEGRADED for answer in answers)
@@ -77,6 +79,6 @@ def rows() -> list[Row]:
 
 def _row(what: str, per_s: float) -> Row:
     return Row(
-        what, f"{per_s:.0f} GPUs/s", target=f">= {TARGET_PER_S:.0f} GPUs/s",
+        what, f"{per_s:.0f} GPUs/s of CPU time", target=f">= {TARGET_PER_S:.0f} GPUs/s",
         difference=f"{per_s / TARGET_PER_S:.1f}x target", met=per_s >= TARGET_PER_S,
     )  # fmt: skip
