@@ -152,17 +152,15 @@ class Engine:
             if not chosen:
                 readings, chosen = placeholder(target, readings, got), [0]
             return readings, chosen
+        span = got.window_s
         more = self._second_wave(target, got, readings, chosen)
-        if more:
-            await self.fetcher.ask(source, got, more)
-        stale = bool(more)
-        if target.host is None and more:  # only now it is known which hosts these are
+        brought = bool(more) and bool((await self.fetcher.ask(source, got, more)).series)
+        stale = brought or got.window_s != span
+        if target.host is None and stale:  # only now it is known which hosts these are
             readings = self.fetcher.frame(got)
             chosen = self._choose(target, readings)
             far = self.fetcher.elsewhere(readings, chosen)
-            if far:
-                await self.fetcher.ask(source, got, far)
-            stale = bool(far)
+            stale = bool(far) and bool((await self.fetcher.ask(source, got, far)).series)
         await watch.join(got)
         await watch.widen(got)
         if stale or got.events:
