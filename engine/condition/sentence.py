@@ -70,6 +70,8 @@ class Writer:
 
     def __init__(self, catalogue: Catalogue) -> None:
         self.catalogue = catalogue
+        # The numbers of a rule are named again for every entity that shows them.
+        self._phrases: dict[tuple[Numeric, str], str] = {}
 
     def title(self, signal: str) -> str:
         """Return a signal's title as it stands inside a sentence."""
@@ -129,6 +131,13 @@ class Writer:
 
     def phrase(self, node: Numeric, unit: str = "") -> str:
         """Name a number in words; ``unit`` is what a bare constant is measured in."""
+        key = (node, unit)
+        text = self._phrases.get(key)
+        if text is None:
+            text = self._phrases[key] = self._phrase(node, unit)
+        return text
+
+    def _phrase(self, node: Numeric, unit: str) -> str:
         match node:
             case Number():
                 return written(node.value, node.unit or unit)
