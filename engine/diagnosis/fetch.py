@@ -50,6 +50,9 @@ _FULL_UUID = 40
 _DOMAIN = r"(\..+)?"
 # Of so many pods and jobs the own readings are asked for, of all others only those of their GPUs.
 _MOST_WORKLOADS = 16
+# Into so many parts the metrics of a job's GPUs are divided: one is read while the server finds the
+# next.
+_JOB_PARTS = 4
 # How exporters of GPUs name the host: dcgm-exporter before and since 4.6.0-4.8.3, then the rest.
 _USUAL = 2
 # Series of switches and links always spell it so (dcgm-exporter internal/pkg/rendermetrics).
@@ -160,8 +163,9 @@ class Fetcher:
         if target.job:
             return [
                 *(
-                    Selection(self.names.gpu, (Matcher(label, "=", target.job),), window_s)
-                    for label in JOB_LABELS
+                    Selection(self.names.gpu[k::_JOB_PARTS], (by_label,), window_s)
+                    for by_label in (Matcher(label, "=", target.job) for label in JOB_LABELS)
+                    for k in range(_JOB_PARTS)
                 ),
                 *self._ranks(target.job, window_s),
             ]
@@ -348,7 +352,8 @@ class Fetcher:
             for matchers in host_matchers(some):
                 if self.names.siblings:
                     out.append(Selection(self.names.siblings, (*matchers, *others), near))
-                if self.names.node:
+                # What is at their scrape address comes with all that the hosts say of themselves.
+                if self.names.node and matchers[0].label != "instance":
                     out.append(Selection(self.names.node, matchers, self.window_s))
             out.append(self._who_is(some, self.window_s))
         return out + self.hosts_own(hosts, self.window_s)

@@ -48,7 +48,8 @@ class Observation:
 
     def words(self, i: int, symptoms: Iterable[str]) -> dict[str, Truth]:
         """Return the truth of some symptoms for entity i."""
-        return {name: _TRUTH[self.truth[name].item(i)] for name in symptoms}
+        truth = self.truth
+        return {name: _TRUTH[truth[name].item(i)] for name in symptoms}
 
 
 class Observer:

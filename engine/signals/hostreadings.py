@@ -14,6 +14,7 @@ from engine.signals.columns import column
 from engine.signals.entities import of_no_host
 from engine.signals.hosts import host_of
 from engine.signals.node import NodeSignals
+from engine.signals.others import summed
 
 NodeReadings = dict[str, dict[str, tuple[Floats, Floats]]]
 _Scaled = tuple[RawSeries, float]
@@ -85,23 +86,13 @@ def _read(
     of_host = np.repeat(np.arange(len(by_host)), [len(some) for some in by_host.values()])
     owners = np.repeat(of_host, lengths)[keep]
     times, values = times[keep], values[keep]
-    if signal.combine == "sum":
-        times, values, owners = _summed(times, values, owners)
     ends = np.cumsum(np.bincount(owners, minlength=len(by_host))).tolist()
-    return {
-        host: (times[start:end], values[start:end])
-        for host, start, end in zip(by_host, [0, *ends[:-1]], ends, strict=True)
-        if end > start
-    }
-
-
-def _summed(times: Floats, values: Floats, owners: Ints) -> tuple[Floats, Floats, Ints]:
-    """Add up the samples of one owner and moment; owners, and the times of each, ascend."""
-    order = np.lexsort((times, owners))
-    new = np.ones(order.size, dtype=bool)
-    new[1:] = (np.diff(owners[order]) != 0) | (np.diff(times[order]) != 0)
-    totals: Floats = np.bincount(np.cumsum(new) - 1, weights=values[order]).astype(np.float64)
-    return times[order][new], totals, owners[order][new]
+    out: dict[str, tuple[Floats, Floats]] = {}
+    for host, start, end in zip(by_host, [0, *ends[:-1]], ends, strict=True):
+        if end > start:
+            both = (times[start:end], values[start:end])
+            out[host] = summed(*both) if signal.combine == "sum" else both
+    return out
 
 
 def _give(
