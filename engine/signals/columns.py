@@ -20,7 +20,7 @@ from engine.signals.pieces import Origins, Piece
 _owner = attrgetter("owner")
 # So many samples are worked on together (0.5 MB a column): numpy's calls no longer matter, and what
 # one pass wrote is in the cache for the next.
-_TOGETHER = 1 << 16
+TOGETHER = 1 << 16
 
 
 def fill(frame: Frame, signals: Mapping[str, Signal], pieces: Mapping[str, list[Piece]]) -> None:
@@ -39,13 +39,13 @@ def fill(frame: Frame, signals: Mapping[str, Signal], pieces: Mapping[str, list[
 
 
 def _portions(pieces: Mapping[str, list[Piece]]) -> Iterator[list[str]]:
-    """Yield the signals in order, as many together as have about `_TOGETHER` samples."""
+    """Yield the signals in order, as many together as have about `TOGETHER` samples."""
     names: list[str] = []
     samples = 0
     for name in sorted(pieces):
         names.append(name)
-        samples += sum(piece.series.values.size for piece in pieces[name])
-        if samples >= _TOGETHER:
+        samples += sum([piece.series.values.size for piece in pieces[name]])
+        if samples >= TOGETHER:
             yield names
             names, samples = [], 0
     if names:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from engine.catalogue.types import Catalogue, Signal
 from engine.model import Entity
 from engine.samples import Column, Floats, Frame, Ints, RawSeries
 from engine.signals import clean
-from engine.signals.columns import column
+from engine.signals.columns import TOGETHER, column
 from engine.signals.entities import of_no_host
 from engine.signals.hosts import host_of
 from engine.signals.node import NodeSignals
@@ -50,21 +50,38 @@ def node_readings(
     signals = NodeSignals(catalogue)
     found: dict[str, dict[str, list[_Scaled]]] = {}
     for one in series:
-        if of_no_host(one.labels):
+        labels = one.labels
+        if "device" in labels and of_no_host(labels):
             continue
-        instance = one.labels.get("instance", "")
-        host = gpu_hosts.get(instance) or host_of(one.name, one.labels, hosts)
+        instance = labels.get("instance", "")
+        host = gpu_hosts.get(instance) or host_of(one.name, labels, hosts)
         if not host:
             continue
         for signal, scale in signals.of(one, gpu_exporter=instance in gpu_hosts):
             found.setdefault(signal.id, {}).setdefault(host, []).append((one, scale))
     nodes: NodeReadings = {}
     for name, by_host in sorted(found.items()):
-        read = _read(catalogue.signals[name], by_host, frame)
+        read: dict[str, tuple[Floats, Floats]] = {}
+        for some in _portions(by_host):
+            read |= _read(catalogue.signals[name], some, frame)
         for host, both in read.items():
             nodes.setdefault(host, {})[name] = both
         _give(frame, name, entities, read)
     return nodes
+
+
+def _portions(by_host: Mapping[str, Sequence[_Scaled]]) -> Iterator[dict[str, Sequence[_Scaled]]]:
+    """Yield hosts in order, as many together as have about `TOGETHER` samples."""
+    some: dict[str, Sequence[_Scaled]] = {}
+    samples = 0
+    for host, listed in by_host.items():
+        some[host] = listed
+        samples += sum([one.values.size for one, _ in listed])
+        if samples >= TOGETHER:
+            yield some
+            some, samples = {}, 0
+    if some:
+        yield some
 
 
 def _read(
