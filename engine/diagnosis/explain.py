@@ -7,7 +7,6 @@ is no reading, the line or setting that would bring it, and which causes stay un
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from engine.condition.memo import Memo
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from engine.catalogue.types import Signal, SymptomRule
     from engine.condition import Term
     from engine.diagnosis.judge import Judge
-    from engine.diagnosis.observe import Observation, Trits
+    from engine.diagnosis.observe import Lack, Observation, Trits
     from engine.diagnosis.rank import Fired
 
 _PROFILING_FIELDS = range(1001, 1100)
@@ -129,19 +128,43 @@ def unknowns(
     signals = judge.catalogue.signals
     vendor = vendor_of(seen.frame, i, judge.catalogue)
     maker = "amd" if vendor == "amd" else "nvidia"
-    blocked: dict[str, tuple[str, ...]] = dict.fromkeys(core, ())
     # These tell most and are off in a stock exporter: named even when nothing hangs on them now.
     telling = (_TELLING_AMD if maker == "amd" else _TELLING) if judge.scope == "gpu" else ()
-    for name in telling:
-        if name in signals and not fresh(seen.frame, name, i):
-            blocked[name] = ()
-    blocked |= {
+    named = tuple(n for n in telling if n in signals and not fresh(seen.frame, n, i))
+    blocks = _blocked(judge, seen, i, states)
+    key = (maker, core, named, tuple(blocks.items()))
+    lacks = seen.lacks.get(key)
+    if lacks is None:
+        lacks = seen.lacks[key] = _lacks(judge, seen, maker, core, named, blocks)
+    return tuple(
+        entry or _unknown(judge, seen, i, name, causes, maker) for name, causes, entry in lacks
+    )
+
+
+def _lacks(
+    judge: Judge,
+    seen: Observation,
+    maker: str,
+    core: Sequence[str],
+    named: Sequence[str],
+    blocks: Blocks,
+) -> tuple[Lack, ...]:
+    """Return the missing readings in order, each with its entry if that is of the whole frame."""
+    signals = judge.catalogue.signals
+    blocked = dict.fromkeys((*core, *named), ()) | {
         name: causes
-        for name, causes in _blocked(judge, seen, i, states).items()
+        for name, causes in blocks.items()
         if name in core or _given_by(signals.get(name), maker)
     }
-    entries = [_unknown(judge, seen, i, name, causes, maker) for name, causes in blocked.items()]
-    return tuple(sorted(entries, key=lambda u: (u.needs not in core, -len(u.blocks), u.needs)))
+    out: list[Lack] = []
+    for name in sorted(blocked, key=lambda n: (n not in core, -len(blocked[n]), n)):
+        entry = None
+        nowhere = name not in seen.frame.columns and name not in seen.memo.dropped
+        if name in signals and nowhere:
+            export = _export(signals[name], maker) or _NO_EXPORT
+            entry = _not_exported(name, export, blocked[name])
+        out.append((name, blocked[name], entry))
+    return tuple(out)
 
 
 def _blocked(judge: Judge, seen: Observation, i: int, states: Mapping[str, Trits]) -> Blocks:
@@ -187,8 +210,6 @@ def _unknown(
         )
     signal = judge.catalogue.signals[name]
     export = _export(signal, maker) or _NO_EXPORT
-    if name not in frame.columns and (name, i) not in frame.dropped:
-        return _not_exported(name, export, blocks)
     times, values = frame.samples(name, i)
     dropped = frame.dropped.get((name, i))
     if not values.size and dropped:
@@ -231,9 +252,7 @@ def _unknown(
     )
 
 
-@lru_cache(maxsize=4096)
 def _not_exported(name: str, export: str, blocks: tuple[str, ...]) -> Unknown:
-    # The same for most GPUs of a fleet, of which each lacks some thirty readings.
     return Unknown("metrics_missing", name, "not exported", export, blocks)
 
 

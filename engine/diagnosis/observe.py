@@ -6,8 +6,8 @@ history, is ``weak``: it counts as true, and no verdict that rests on it is more
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -18,7 +18,7 @@ from engine.catalogue.types import SymptomRule
 from engine.condition import Condition, Memo
 from engine.condition.condition import FEW
 from engine.diagnosis.homes import Home
-from engine.model import Truth
+from engine.model import Truth, Unknown
 from engine.samples import Frame
 
 if TYPE_CHECKING:
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 Trits = npt.NDArray[np.int8]
 Bools = npt.NDArray[np.bool_]
+
+# A missing reading, the causes that it blocks, and what is said of it if that is the same for all.
+Lack = tuple[str, tuple[str, ...], Unknown | None]
 
 _TRUTH = {1: Truth.TRUE, 0: Truth.UNKNOWN, -1: Truth.FALSE}
 
@@ -36,7 +39,8 @@ class Observation:
 
     ``truth`` is 1, 0 or -1 per entity for every symptom, ``weak`` marks the true ones that rest
     on a single sample or an unproven hold time. ``few`` says that only a few entities were asked
-    about; ``blocked`` keeps what undecided causes of all entities lack, once it was worked out.
+    about; ``blocked`` keeps what undecided causes of all entities lack, once it was worked out, and
+    ``lacks`` what is said of that: most entities of a fleet lack the same.
     """
 
     frame: Frame
@@ -45,6 +49,7 @@ class Observation:
     weak: dict[str, Bools]
     few: bool = True
     blocked: BlockedMany | None = None
+    lacks: dict[Hashable, tuple[Lack, ...]] = field(default_factory=dict)
 
     def words(self, i: int, symptoms: Iterable[str]) -> dict[str, Truth]:
         """Return the truth of some symptoms for entity i."""
