@@ -126,20 +126,22 @@ class Condition:
         _check(frame, memo)
         return frozenset(lacking.of_one(self.tree)(memo.one(i, frame.at)))
 
-    def lacking(self, frame: Frame, memo: Memo, asked: Flags) -> dict[str, Flags]:
+    def lacking(self, frame: Frame, memo: Memo, unknown: Flags) -> dict[str, Flags]:
         """Return the same for many entities: for each name of `missing`, who lacks it.
 
         Args:
             frame: the readings.
             memo: made for this frame.
-            asked: bool[n], the entities asked about.
+            unknown: bool[n], the entities asked about: some of those for which this is unknown.
 
         Returns:
             bool[n] for each name that any of them lacks.
         """
         _check(frame, memo)
+        if not unknown.any():
+            return {}
         with np.errstate(all="ignore"):
-            return lacking.of_fleet(self.tree)(memo.fleet(frame.at), asked)
+            return lacking.of_fleet(self.tree)(memo.fleet(frame.at), unknown)
 
     def promql(self, profile: LabelProfile) -> Pushdown:
         """Return the instant query whose result holds every entity for which this is true."""

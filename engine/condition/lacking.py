@@ -85,33 +85,32 @@ def _divisions(node: Expression) -> list[Binary]:
 def of_fleet(node: Expression) -> FleetLack:
     """Return the function that says which of some entities lack what.
 
-    It takes flags of the entities asked about, bool[n], and returns such flags for each name.
+    It takes flags of entities for which the node is unknown, bool[n], some of them set, and returns
+    such flags for each name.
     """
-    unknown, signals = _unknown_fleet(node), signals_of(node)
+    signals = signals_of(node)
     if isinstance(node, Attr):
         name = f"gpu.{node.name}"
-        return lambda all_, asked: _some({name: asked & unknown(all_)})
-    parts = [of_fleet(child) for child in children(node)]
+        return lambda _, without: {name: without}
+    parts = [(_unknown_fleet(child), of_fleet(child)) for child in children(node)]
     if isinstance(node, PastNumber | PastTruth):
-        inner, offset_s = parts[0], node.offset_s
+        _, inner = parts[0]
+        offset_s = node.offset_s
 
-        def past(all_: Fleet, asked: Flags) -> dict[str, Flags]:
-            without = asked & unknown(all_)
-            if all_.timed and without.any():
+        def past(all_: Fleet, without: Flags) -> dict[str, Flags]:
+            if all_.timed:
                 return inner(all_.earlier(offset_s), without)
-            return _some(dict.fromkeys(signals, without))
+            return dict.fromkeys(signals, without)
 
         return past
     below = [fleet.number(part.right) for part in _divisions(node)]
 
-    def run(all_: Fleet, asked: Flags) -> dict[str, Flags]:
-        without = asked & unknown(all_)
-        if not without.any():
-            return {}
+    def run(all_: Fleet, without: Flags) -> dict[str, Flags]:
         out: dict[str, Flags] = {}
         rest = without
-        for part in parts:
-            for name, flags in part(all_, without).items():
+        for unknown, part in parts:
+            here = without & unknown(all_)
+            for name, flags in part(all_, here).items() if here.any() else ():
                 out[name] = out[name] | flags if name in out else flags
                 rest = rest & ~flags
         for value in below if rest.any() else ():
@@ -129,8 +128,3 @@ def _unknown_fleet(node: Expression) -> Callable[[Fleet], Flags]:
         return lambda all_: judged(all_) == 0
     value = fleet.number(node)
     return lambda all_: np.isnan(value(all_))
-
-
-def _some(found: dict[str, Flags]) -> dict[str, Flags]:
-    """Return only the names that some entity lacks."""
-    return {name: flags for name, flags in found.items() if flags.any()}

@@ -245,6 +245,8 @@ def _percent_exporters(pieces: Mapping[str, list[Piece]], catalogue: Catalogue) 
             if piece.spelling.unit != "ratio" or piece.exporter in found:
                 continue
             values = piece.series.values
+            if not values.size or values.max() <= _PERCENT_ABOVE:
+                continue  # with a NaN among them it is looked at closer
             top = values[values <= _PERCENT_MAX]  # blanks are far above
             if top.size and top.max() > _PERCENT_ABOVE:
                 found.add(piece.exporter)
@@ -318,7 +320,7 @@ def _newest(pieces: Mapping[str, list[Piece]], n: int) -> list[_Seen]:
             if ts.size:
                 # Series with the same labels share their place: what it says is read once.
                 key = id(piece.place)
-                time = float(ts[-1])
+                time = ts.item(-1)
                 known = last.get(key)
                 if known is None or time > known[2]:
                     last[key] = (piece.owner, piece.place, time)

@@ -238,7 +238,8 @@ def _random_frame(rng, n):
 
 def _lacked_by(condition, made, i):
     """What the reader of whole columns says of one entity."""
-    found = condition.lacking(made, Memo(made), np.ones(len(made), dtype=bool))
+    unknown = condition.evaluate(made, Memo(made)) == 0
+    found = condition.lacking(made, Memo(made), unknown)
     return frozenset(name for name, flags in found.items() if flags[i])
 
 
