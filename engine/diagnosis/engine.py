@@ -7,7 +7,6 @@ between questions, so the same readings always give the same answer.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from engine import __version__
 from engine.catalogue.types import Catalogue
@@ -15,16 +14,15 @@ from engine.collector import held_off
 from engine.diagnosis.compose import compose
 from engine.diagnosis.culprits import named, suspects, without_strangers
 from engine.diagnosis.fetch import LOOKBACK_LOST_S, Fetched, Fetcher, matches
-from engine.diagnosis.history import LOOKBACK_HISTORY_S, date_xid, of_gauge
 from engine.diagnosis.judge import Judgement, Judges, missing_core
 from engine.diagnosis.logged import earlier, elsewhere, unknown_logs, unmatched
 from engine.diagnosis.logwatch import LogWatch
-from engine.diagnosis.lookback import LOOKBACK_DAY_S, MOST_GPUS, SETTINGS, changes, repeated
 from engine.diagnosis.lost import lost, no_such_entity, placeholder
+from engine.diagnosis.past import dated, with_past
 from engine.diagnosis.present import current, late, silent
 from engine.diagnosis.related import OWN, beside, gpus, own
-from engine.errors import SourceError, UsageError
-from engine.model import EngineInfo, Entity, Kind, Sweep, Verdict, Why
+from engine.errors import UsageError
+from engine.model import EngineInfo, Entity, Kind, Sweep, Why
 from engine.samples import Matcher, Selection
 from engine.signals.labels import node_entity
 from engine.signals.normalise import Readings
@@ -94,42 +92,9 @@ class Engine:
         answers = self._judge_all(readings, chosen)
         readings, chosen, slow = await self._find_slow(source, got, readings, chosen, answers)
         answers = self._judge_all(readings, chosen) if slow else answers
-        answers = await self._date_old_xids(source, got, readings, chosen, answers)
+        answers = await dated(self.fetcher, source, got, readings, chosen, answers)
         found = self._why(target, readings, chosen, answers, got, window_s, slow)
-        return await self._with_past(found, source, got, readings)
-
-    async def _with_past(self, found: Why, source: Source, got: Fetched, readings: Readings) -> Why:
-        """Add what changed in the last day about what is sick, and whether it came before."""
-        if found.verdict is not Verdict.DEGRADED or not readings.frame.timed or got.at is None:
-            return found
-        sick = {e.key for d in found.diagnoses for e in (d.entity, *(x.entity for x in d.evidence))}
-        frame = readings.frame
-        chosen = [i for i, e in enumerate(frame.entities) if e.key in sick][:MOST_GPUS]
-        if not chosen:
-            return found
-        wanted = [*SETTINGS, *(("xid", "xid_count") if "app_fault_xid" in found.causes else ())]
-        names = self.fetcher.spelled(wanted) + self.fetcher.sign_of_life()
-        places = [p for i in chosen for p in readings.places[i]]
-        past = self.fetcher.start(got.at, LOOKBACK_DAY_S)
-        past.window_s = LOOKBACK_DAY_S
-        asked = self.fetcher.history_of(places, names)
-        boot = self.fetcher.spelled(["node_boot_time"])
-        hosts = sorted({p.host for p in places if p.host})
-        asked += self.fetcher.hosts_own(hosts, LOOKBACK_DAY_S, boot)
-        try:
-            await self.fetcher.ask(source, past, asked)
-        except SourceError as error:
-            lost = f"what changed in the last day is not known: {error.one_line()}"
-            return replace(found, warnings=(*found.warnings, lost))
-        history = self.fetcher.frame(past)
-        series, entities = past.batch.series, [frame.entities[i] for i in chosen]
-        return replace(
-            found,
-            diagnoses=repeated(found.diagnoses, history, series, self.catalogue, got.at),
-            changes=changes(series, history, entities, self.catalogue, got.at),
-            queries=found.queries + past.batch.queries,
-            waves=found.waves + past.waves,
-        )
+        return await with_past(self.fetcher, found, source, got, readings)
 
     async def _read(
         self, target: Target, source: Source, got: Fetched, watch: LogWatch
@@ -301,36 +266,6 @@ class Engine:
         seen = self.judge.observe(readings.frame, chosen)
         states = self.judge.states(seen)
         return [self.judge.judge(seen, i, states) for i in chosen]
-
-    async def _date_old_xids(
-        self,
-        source: Source,
-        got: Fetched,
-        readings: Readings,
-        chosen: Sequence[int],
-        answers: list[Judgement],
-    ) -> list[Judgement]:
-        """Say when an old, sticky Xid appeared, if the last day of the source tells."""
-        old = [k for k, a in enumerate(answers) if any(of_gauge(n) for n in a.notes)]
-        if not old or not readings.frame.timed:
-            return answers
-        signal = self.catalogue.signals["xid"]
-        names = tuple(s.name for s in signal.spellings)
-        selections = [
-            Selection(names, origin.matchers, LOOKBACK_HISTORY_S)
-            for k in old
-            if (origin := readings.frame.origins.get(("xid", chosen[k])))
-        ]
-        past = self.fetcher.start(got.at, LOOKBACK_HISTORY_S)
-        past.window_s = LOOKBACK_HISTORY_S
-        await self.fetcher.ask(source, past, selections)
-        got.waves += past.waves
-        got.batch.queries += past.batch.queries
-        history = self.fetcher.frame(past)
-        out = list(answers)
-        for k in old:
-            out[k] = date_xid(out[k], history, got.at or 0.0)
-        return out
 
     def _why(
         self,

@@ -9,23 +9,22 @@ of a GPU that fell silent, a look at what the source holds. Wave 3 asks about wh
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from engine.catalogue.types import Catalogue, Signal
+from engine.catalogue.types import Catalogue
 from engine.collector import held_off
 from engine.diagnosis.byhost import address, host_matchers, named, pattern, portions
 from engine.diagnosis.judge import ACTIVITY, CORE
 from engine.diagnosis.logged import add_logged
+from engine.diagnosis.names import names_of
 from engine.diagnosis.observe import Observer
 from engine.model import Entity, Kind
 from engine.samples import Batch, Matcher, RawSeries, Selection
-from engine.signals.derived import PARTS
 from engine.signals.entities import (
     MODEL_LABELS,
     MOUNT_LABELS,
     RUN_LABELS,
-    SCOPES,
     lustre_name,
 )
 from engine.signals.hosts import UNAME
@@ -35,16 +34,12 @@ from engine.signals.labels import (
     Place,
 )
 from engine.signals.normalise import Readings, build_frame
-from engine.signals.smi import NAMES as SMI_NAMES
 from engine.sources.logs.port import LogEvent, Unread
 from engine.sources.port import Source
 from engine.topology import Target
 
 # How far back it is looked for readings of a GPU that has none in the window (s).
 LOOKBACK_LOST_S = 86400.0
-# Read even if no rule of a site asks for them: core readings, and the Xids, which the counts by
-# code tell better than the gauge of the last one (`engine.signals.events`).
-ALWAYS = (*ACTIVITY, *CORE, "xid", "xid_count")
 _FULL_UUID = 40
 # A host may call itself by its whole name in the DNS.
 _DOMAIN = r"(\..+)?"
@@ -83,30 +78,6 @@ class Fetched:
         return self.batch.written if self.at is None else self.at
 
 
-@dataclass(frozen=True, slots=True)
-class Names:
-    """The metric names to ask for: of the target, of its siblings, of its node.
-
-    ``job`` are those compared within a job, ``amd`` and ``smi`` those of AMD's exporter and of
-    nvidia_gpu_exporter, ``others`` those of what is no GPU, by scope; ``host`` are those of a node
-    and of what it has: ports, mounts, pods.
-    """
-
-    gpu: tuple[str, ...]
-    siblings: tuple[str, ...]
-    node: tuple[str, ...]
-    job: tuple[str, ...]
-    amd: tuple[str, ...]
-    smi: tuple[str, ...]
-    others: Mapping[str, tuple[str, ...]]
-
-    @property
-    def host(self) -> tuple[str, ...]:
-        """Names of a node and of its ports and mounts."""
-        found = (*self.node, *self.others["port"], *self.others["filesystem"])
-        return tuple(dict.fromkeys(found))
-
-
 class Fetcher:
     """Builds and sends the selections of a question."""
 
@@ -114,7 +85,7 @@ class Fetcher:
         self.catalogue = catalogue
         self.sibling_window_s = observer.sibling_window_s
         self.window_s = observer.window_s
-        self.names = _names(catalogue, observer)
+        self.names = names_of(catalogue, observer)
 
     async def ask(self, source: Source, got: Fetched, selections: Sequence[Selection]) -> Batch:
         """Send one wave and add what came to what is there."""
@@ -442,59 +413,3 @@ def matches(target: Target, places: Place) -> bool:
             or (places.workload is not None and places.workload == (target.namespace, target.pod))
         )
     )
-
-
-def _names(catalogue: Catalogue, observer: Observer) -> Names:
-    wanted = (
-        _with_parts(observer.signals)
-        | set(ALWAYS)
-        | {s.id for s in catalogue.signals.values() if s.core}
-    )
-    signals = [s for name, s in sorted(catalogue.signals.items()) if name in wanted]
-    siblings = _with_parts(observer.sibling_signals)
-
-    def spelled(scope: str, only: set[str] | None = None) -> tuple[str, ...]:
-        return tuple(
-            dict.fromkeys(
-                sp.name
-                for s in signals
-                if s.scope == scope and (only is None or s.id in only)
-                for sp in s.spellings
-            )
-        )
-
-    every = catalogue.signals.values()
-    others = {
-        scope: tuple(
-            dict.fromkeys(
-                sp.name
-                for s in sorted(every, key=lambda s: s.id)
-                if s.scope == scope
-                for sp in s.spellings
-            )
-        )
-        for scope in SCOPES
-    }
-    job = spelled("gpu", _with_parts(observer.job_signals))
-    amd = _of_exporter(signals, "device-metrics-exporter")
-    smi = (*_of_exporter(signals, "nvidia_gpu_exporter"), *SMI_NAMES)
-    gpu = (*spelled("gpu"), *SMI_NAMES)
-    return Names(gpu, spelled("gpu", siblings), spelled("node"), job, amd, smi, others)
-
-
-def _with_parts(signals: Iterable[str]) -> set[str]:
-    """Return signals and those that the derived ones among them are made of."""
-    found = set(signals)
-    return found | {part for name in found for part in PARTS.get(name, ())}
-
-
-def _of_exporter(signals: Iterable[Signal], exporter: str) -> tuple[str, ...]:
-    """Return the names that one exporter gives the signals of GPUs."""
-    found = (
-        sp.name
-        for s in signals
-        if s.scope == "gpu"
-        for sp in s.spellings
-        if sp.exporter == exporter
-    )
-    return tuple(dict.fromkeys(found))
