@@ -53,14 +53,14 @@ def compose(
     told = [answer for answer in side if answer.diagnoses]
     if alone and not told:
         return own
-    first = {_key(d): k for k, d in enumerate(own.diagnoses)}
+    first = {key_of(d): k for k, d in enumerate(own.diagnoses)}
     pairs = [(a.entity, d) for a in main for d in a.diagnoses]
     pairs += [(a.entity, d) for a in told for d in a.diagnoses]
     roots = hang(pairs, causes)
     if entity.kind not in _WITH_FILESYSTEMS:
         roots = [r for r in roots if r.entity.kind not in _ONLY_WITH_EFFECTS or r.effects]
     if alone:
-        roots.sort(key=lambda d: (not _takes(d, own), first.get(_key(d), len(first)), order(d)))
+        roots.sort(key=lambda d: (not _takes(d, own), first.get(key_of(d), len(first)), order(d)))
     else:
         roots.sort(key=order)
     verdict = Verdict.DEGRADED if roots else own.verdict
@@ -80,7 +80,7 @@ def hang(
     known: dict[Key, _Found] = {}
     for seat, diagnosis in found:
         _add(known, diagnosis.cause, diagnosis.entity, seat, diagnosis=diagnosis)
-        for effect, parent in _tree(diagnosis.effects, _key(diagnosis)):
+        for effect, parent in _tree(diagnosis.effects, key_of(diagnosis)):
             _add(known, effect.cause, effect.entity, seat, parent=parent)
     fired = [_fired(one, known, causes) for one in known.values() if one.cause in causes]
     roots: dict[Key, Diagnosis] = {}
@@ -99,7 +99,7 @@ def hang(
 
 def _unchanged(diagnosis: Diagnosis, known: Mapping[Key, _Found]) -> Diagnosis:
     """Return the very diagnosis that was given, where nothing was hung beneath it."""
-    before = known[_key(diagnosis)].diagnosis
+    before = known[key_of(diagnosis)].diagnosis
     return before if before is not None and before == diagnosis else diagnosis
 
 
@@ -124,6 +124,13 @@ def _tree(effects: Iterable[Effect], parent: Key) -> Iterable[tuple[Effect, Key]
         yield from _tree(effect.effects, (effect.cause, effect.entity.key))
 
 
+def below(effects: Iterable[Effect]) -> Iterable[Effect]:
+    """Yield all effects of a tree."""
+    for effect in effects:
+        yield effect
+        yield from below(effect.effects)
+
+
 def _fired(one: _Found, known: Mapping[Key, _Found], causes: Mapping[str, CauseRule]) -> Fired:
     rule = causes[one.cause]
     sure: _Found | None = one
@@ -144,10 +151,11 @@ def _fired(one: _Found, known: Mapping[Key, _Found], causes: Mapping[str, CauseR
 
 def _takes(diagnosis: Diagnosis, own: Judgement) -> bool:
     """Whether what the target itself shows hangs beneath a cause elsewhere."""
-    keys = {_key(d) for d in own.diagnoses}
-    below = _tree(diagnosis.effects, _key(diagnosis))
-    return _key(diagnosis) not in keys and any((e.cause, e.entity.key) in keys for e, _ in below)
+    keys = {key_of(d) for d in own.diagnoses}
+    below = _tree(diagnosis.effects, key_of(diagnosis))
+    return key_of(diagnosis) not in keys and any((e.cause, e.entity.key) in keys for e, _ in below)
 
 
-def _key(diagnosis: Diagnosis) -> Key:
+def key_of(diagnosis: Diagnosis) -> Key:
+    """Return cause and entity of a diagnosis, which identify it."""
     return (diagnosis.cause, diagnosis.entity.key)

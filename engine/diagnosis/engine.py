@@ -281,8 +281,8 @@ class Engine:
         single = target.kind is Kind.GPU
         found = beside(target, readings, chosen)
         scope = OWN.get(target.kind)
-        mine = self._judge_other(readings, scope, found.pop(scope, [])) if scope else list(answers)
-        side = [a for name, some in found.items() for a in self._judge_other(readings, name, some)]
+        mine = self.judge_other(readings, scope, found.pop(scope, [])) if scope else list(answers)
+        side = [a for name, some in found.items() for a in self.judge_other(readings, name, some)]
         side += answers if scope else []
         peers = self._judge_slow(readings, slow)
         if single:
@@ -327,13 +327,13 @@ class Engine:
         found = beside(Target(Kind.NODE, ""), readings, slow)
         answers = self._judge_all(readings, slow)
         for scope in ("node", "port", "filesystem", "pod"):
-            answers += self._judge_other(readings, scope, found.get(scope, []))
+            answers += self.judge_other(readings, scope, found.get(scope, []))
         return answers
 
-    def _judge_other(
-        self, readings: Readings, scope: str, chosen: Sequence[int]
+    def judge_other(
+        self, readings: Readings, scope: str, chosen: Sequence[int], *, unknowns: bool = True
     ) -> list[Judgement]:
-        """Judge entities that are no GPUs."""
+        """Judge entities that are no GPUs; ``unknowns`` as for `Judge.judge`."""
         if not chosen:
             return []
         judge, frame = self.judges.of(scope), readings.others[scope]
@@ -341,7 +341,7 @@ class Engine:
             return []
         seen = judge.observe(frame, chosen)
         states = judge.states(seen)
-        return [judge.judge(seen, i, states) for i in chosen]
+        return [judge.judge(seen, i, states, unknowns=unknowns) for i in chosen]
 
 
 def _hosts(target: Target, readings: Readings, chosen: Sequence[int]) -> list[str | None]:

@@ -44,6 +44,12 @@ class Names:
         found = (*self.node, *self.others["port"], *self.others["filesystem"])
         return tuple(dict.fromkeys(found))
 
+    @property
+    def all(self) -> tuple[str, ...]:
+        """Every name that is asked for anywhere."""
+        others = (name for scope in sorted(self.others) for name in self.others[scope])
+        return tuple(dict.fromkeys((*self.gpu, *self.node, *others)))
+
 
 def names_of(catalogue: Catalogue, observer: Observer) -> Names:
     """Return the names of all signals that rules read, and of those that answers always need."""

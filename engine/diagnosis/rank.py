@@ -38,6 +38,7 @@ _HOLDS_JOB = frozenset({Kind.JOB, Kind.RANK})
 _EXACT_UP_TO = 12
 
 Key = tuple[str, tuple[str, str, str]]
+_Token = tuple[object, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,18 +153,38 @@ def _children(causes: Mapping[Key, Fired]) -> dict[Key, list[Key]]:
 
 def _edges(causes: Mapping[Key, Fired]) -> dict[Key, list[Key]]:
     """Return for each cause the fired causes that may hang beneath it."""
-    by_id: dict[str, list[Fired]] = {}
+    at: dict[tuple[str, _Token], dict[Key, Fired]] = {}
     for one in causes.values():
-        by_id.setdefault(one.cause, []).append(one)
-    return {
-        cause.key: [
-            effect.key
-            for id_ in dict.fromkeys(cause.effects)
-            for effect in by_id.get(id_, ())
-            if effect.key != cause.key and _near(cause, effect) and not _stands_alone(effect, cause)
-        ]
-        for cause in causes.values()
-    }
+        for token in _tokens(one):
+            at.setdefault((one.cause, token), {})[one.key] = one
+    edges: dict[Key, list[Key]] = {}
+    for cause in causes.values():
+        tokens = _tokens(cause)
+        for id_ in dict.fromkeys(cause.effects):
+            # Of a whole fleet only what shares a name of a place is compared.
+            close = {k: e for token in tokens for k, e in at.get((id_, token), {}).items()}
+            edges.setdefault(cause.key, []).extend(
+                key
+                for key, effect in close.items()
+                if key != cause.key and _near(cause, effect) and not _stands_alone(effect, cause)
+            )
+        edges.setdefault(cause.key, [])
+    return edges
+
+
+def _tokens(fired: Fired) -> dict[_Token, None]:
+    """Return the names of places that two causes must share one of to be near each other."""
+    return dict.fromkeys(
+        token
+        for one in (fired.entity, *fired.seats)
+        for token in (
+            ("key", one.key),
+            ("host", one.host) if one.host else None,
+            ("pod", one.namespace, one.pod) if one.pod else None,
+            ("job", one.job) if one.job else None,
+        )
+        if token is not None
+    )
 
 
 def _near(cause: Fired, effect: Fired) -> bool:
@@ -229,7 +250,10 @@ def _smallest_first(roots: Iterable[Ranked]) -> list[Ranked]:
     if len(in_order) < 2:
         return in_order
     first = _smallest_set(in_order)
-    return [r for r in in_order if r in first] + [r for r in in_order if r not in first]
+    chosen = {root.fired.key for root in first}
+    return [r for r in in_order if r.fired.key in chosen] + [
+        r for r in in_order if r.fired.key not in chosen
+    ]
 
 
 def _smallest_set(roots: Sequence[Ranked]) -> list[Ranked]:
@@ -238,8 +262,8 @@ def _smallest_set(roots: Sequence[Ranked]) -> list[Ranked]:
     for root in roots:
         for symptom in root.explains:
             explained_by.setdefault(symptom, []).append(root)
-    alone = [by[0] for by in explained_by.values() if len(by) == 1]
-    needed = [root for root in roots if root in alone]
+    alone = {by[0].fired.key for by in explained_by.values() if len(by) == 1}
+    needed = [root for root in roots if root.fired.key in alone]
     left = frozenset(explained_by).difference(*(root.explains for root in needed))
     useful = [root for root in roots if root.explains & left]
     if len(useful) > _EXACT_UP_TO:

@@ -1,4 +1,4 @@
-"""Sweep: every GPU judged, what is wrong grouped by root cause, worst first.
+"""Sweep: every GPU, host, service and job judged, what is wrong by root cause, worst first.
 
 Of a large fleet the server is asked first who must be looked at (`engine.diagnosis.sweeppush`).
 Hosts are fetched in groups, so that memory stays bound by the group, not by the fleet.
@@ -6,22 +6,27 @@ Hosts are fetched in groups, so that memory stays bound by the group, not by the
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from engine.catalogue.types import CauseRule
 from engine.diagnosis.combine import merge_unknown, order
+from engine.diagnosis.compose import below, hang, key_of
 from engine.diagnosis.fetch import LOOKBACK_LOST_S, Fetched, Fetcher
 from engine.diagnosis.judge import Judgement
 from engine.diagnosis.logged import short_host, strangers, unknown_logs, unmatched
 from engine.diagnosis.logwatch import LogWatch
 from engine.diagnosis.present import current, silent
+from engine.diagnosis.rank import Key
 from engine.diagnosis.sweepgroups import Group, Listing, groups, listing
 from engine.diagnosis.sweepholds import Server
+from engine.diagnosis.sweepothers import beneath, of_hosts, of_workloads, pods, workloads
 from engine.diagnosis.sweeppush import pick, worth_asking
 from engine.errors import SourceError
-from engine.model import Diagnosis, Entity, Incident, Sweep, Verdict
-from engine.samples import Ints, Matcher
+from engine.model import Entity, Incident, Kind, Sweep, Verdict
+from engine.samples import Ints, Matcher, Selection
 from engine.signals.labels import node_entity
 from engine.signals.normalise import Readings
 from engine.sources.logs.port import Unread
@@ -51,50 +56,131 @@ async def sweep(
     if known_moment:
         watch.start(None, at, span)
     plan = await _plan(engine, source, at, span, tuple(where), watch)
-    queries, waves = plan.queries, plan.waves
-    warnings = [*engine.catalogue.left_out, *plan.warnings]
-    answers: list[Judgement] = []
-    unread = plan.unread
-    known: set[str | None] = set(plan.settled)
-    unreached: list[Entity] = []
-    moment = plan.at
+    found = _Found(
+        at=plan.at,
+        unread=plan.unread,
+        known=set(plan.settled),
+        queries=plan.queries,
+        waves=plan.waves,
+        warnings=[*engine.catalogue.left_out, *plan.warnings],
+    )
     for group in plan.groups:
-        got = fetcher.start(moment, window_s)
-        try:
-            await fetcher.ask(source, got, group.selections(fetcher, span, tuple(where)))
-        except SourceError as error:
-            if not answers and not plan.settled:
-                raise
-            # What is judged is judged: the rest of the fleet is named as not seen.
-            unreached += [node_entity(host) for host in group.hosts]
-            warnings += [w for w in [error.one_line()] if w not in warnings]
-            continue
-        moment = got.at
-        if watch.pending:
-            hosts_here = [e.host for e in fetcher.frame(got).frame.entities]
-            watch.start(hosts_here, got.log_end, span)
-        await watch.join(got)
-        readings = _frame(fetcher, got)
-        hosts = {entity.host for entity in readings.frame.entities}
-        known |= hosts
-        got.warnings += unmatched(got.events, readings.frame, hosts, end=got.log_end)
-        unread += [u for u in got.unread if u not in unread]
-        queries += got.batch.queries
-        waves += got.waves
-        seen = engine.judge.observe(readings.frame)
-        states = engine.judge.states(seen)
-        chosen = current(readings, range(len(readings.frame)))
-        # One of the requests may have failed: whoever reported just now is judged or named.
-        came = {readings.frame.entities[i].host for i in chosen}
-        unreached += [node_entity(host) for host in group.live if host not in came]
-        asked = _one_a_host(readings.frame.host, chosen)
-        answers += [engine.judge.judge(seen, i, states, unknowns=i in asked) for i in chosen]
-        warnings += [w for w in got.warnings + readings.warnings if w not in warnings]
+        await _judge_group(engine, source, found, group, plan, window_s, tuple(where), watch)
+    for selections in plan.workloads:
+        await _judge_workloads(engine, source, found, selections, window_s)
     if not where:  # else the others are just not asked about
-        warnings += strangers(watch.events, known)
-    found = _result(engine, answers, plan, unreached, moment, window_s, queries, waves, warnings)
-    logs = unknown_logs(unread, engine.told_by_logs)
-    return replace(found, unknown=(*logs, *found.unknown)) if logs else found
+        found.warn(strangers(watch.events, found.known))
+    return _result(engine, found, plan, window_s)
+
+
+@dataclass(slots=True)
+class _Found:
+    """What was found so far: of GPUs, and of what stands ``beside`` them.
+
+    ``known`` are the hosts that there are, ``unreached`` those that could not be asked about.
+    """
+
+    at: float | None
+    unread: list[Unread]
+    known: set[str | None]
+    queries: int
+    waves: int
+    warnings: list[str]
+    answers: list[Judgement] = field(default_factory=list)
+    beside: list[Judgement] = field(default_factory=list)
+    unreached: list[Entity] = field(default_factory=list)
+
+    def warn(self, warnings: Iterable[str]) -> None:
+        """Add warnings, each once."""
+        self.warnings = list(dict.fromkeys([*self.warnings, *warnings]))
+
+
+async def _judge_group(
+    engine: Engine,
+    source: Source,
+    found: _Found,
+    group: Group,
+    plan: _Plan,
+    window_s: float,
+    where: tuple[Matcher, ...],
+    watch: LogWatch,
+) -> None:
+    """Fetch the readings of some hosts and judge their GPUs, and what belongs to them.
+
+    Raises:
+        SourceError: the source does not answer, and nothing was judged yet.
+    """
+    fetcher = engine.fetcher
+    got = fetcher.start(found.at, window_s)
+    span = got.window_s
+    try:
+        await fetcher.ask(source, got, group.selections(fetcher, span, where))
+    except SourceError as error:
+        if not found.answers and not plan.settled:
+            raise
+        # What is judged is judged: the rest of the fleet is named as not seen.
+        found.unreached += [node_entity(host) for host in group.hosts]
+        found.warn([error.one_line()])
+        return
+    found.at = got.at
+    running = [] if source.rereads else pods(fetcher, got.batch.series, span)
+    if running:
+        await _ask_more(fetcher, source, got, running)
+    if watch.pending:
+        hosts_here = [e.host for e in fetcher.frame(got).frame.entities]
+        watch.start(hosts_here, got.log_end, span)
+    await watch.join(got)
+    readings = _frame(fetcher, got)
+    hosts = {entity.host for entity in readings.frame.entities}
+    found.known |= hosts
+    got.warnings += unmatched(got.events, readings.frame, hosts, end=got.log_end)
+    found.unread += [u for u in got.unread if u not in found.unread]
+    found.queries += got.batch.queries
+    found.waves += got.waves
+    seen = engine.judge.observe(readings.frame)
+    states = engine.judge.states(seen)
+    chosen = current(readings, range(len(readings.frame)))
+    # One of the requests may have failed: whoever reported just now is judged or named.
+    came = {readings.frame.entities[i].host for i in chosen}
+    found.unreached += [node_entity(host) for host in group.live if host not in came]
+    asked = _one_a_host(readings.frame.host, chosen)
+    found.answers += [engine.judge.judge(seen, i, states, unknowns=i in asked) for i in chosen]
+    found.beside += of_hosts(engine, readings, chosen)
+    if source.rereads:  # a file gave all at once
+        found.beside += of_workloads(engine, readings)
+    found.warn([*got.warnings, *readings.warnings])
+
+
+async def _judge_workloads(
+    engine: Engine,
+    source: Source,
+    found: _Found,
+    selections: Sequence[Selection],
+    window_s: float,
+) -> None:
+    """Fetch the readings of some services or jobs and judge them."""
+    got = engine.fetcher.start(found.at, window_s)
+    await _ask_more(engine.fetcher, source, got, selections)
+    readings = engine.fetcher.frame(got)
+    more = beneath(engine.fetcher, got, readings)
+    if more:
+        await _ask_more(engine.fetcher, source, got, more)
+        readings = engine.fetcher.frame(got)
+        found.beside += of_hosts(engine, readings, ())
+    found.beside += of_workloads(engine, readings)
+    found.queries += got.batch.queries
+    found.waves += got.waves
+    found.warn([*got.warnings, *readings.warnings])
+
+
+async def _ask_more(
+    fetcher: Fetcher, source: Source, got: Fetched, selections: Sequence[Selection]
+) -> None:
+    """Ask for what stands beside the GPUs: without it they are judged all the same."""
+    try:
+        await fetcher.ask(source, got, selections)
+    except SourceError as error:
+        got.warnings.append(error.one_line())
 
 
 @dataclass(slots=True)
@@ -114,6 +200,7 @@ class _Plan:
     waves: int = 0
     warnings: list[str] = field(default_factory=list)
     unread: list[Unread] = field(default_factory=list)
+    workloads: list[list[Selection]] = field(default_factory=list)
 
 
 async def _plan(
@@ -134,6 +221,7 @@ async def _plan(
         plan = _Plan(groups(there), at, waves=1)
     else:
         plan = await _pushed_down(engine, source, there, at, span, where, watch)
+    plan.workloads = list(workloads(engine.fetcher, there, span, where))
     plan.queries += source.queries - before
     plan.warnings += source.take_warnings()
     return plan
@@ -195,49 +283,66 @@ def _frame(fetcher: Fetcher, got: Fetched) -> Readings:
     return readings
 
 
-def _result(
-    engine: Engine,
-    answers: Sequence[Judgement],
-    plan: _Plan,
-    unreached: Sequence[Entity],
-    at: float | None,
-    window_s: float,
-    queries: int,
-    waves: int,
-    warnings: Sequence[str],
-) -> Sweep:
+def _result(engine: Engine, found: _Found, plan: _Plan, window_s: float) -> Sweep:
     verdicts = {v.value: 0 for v in Verdict}
-    for answer in answers:
+    for answer in found.answers:
         verdicts[answer.verdict.value] += 1
     verdicts[Verdict.HEALTHY.value] += plan.healthy
     verdicts[Verdict.IDLE.value] += plan.idle
-    judged = {a.entity.host for a in answers}
-    unseen = [*unreached, *(a.entity for a in answers if a.verdict is Verdict.UNKNOWN)]
+    judged = {a.entity.host for a in found.answers}
+    judged_beside = Counter(a.entity.kind.value for a in found.beside)
+    del judged_beside["gpu"], judged_beside["node"]
+    unseen = [
+        *found.unreached,
+        *(a.entity for a in found.answers if a.verdict is Verdict.UNKNOWN),
+    ]
     return Sweep(
-        at=at,
+        at=found.at,
         window_s=window_s,
-        incidents=tuple(incidents(answers)),
+        incidents=tuple(incidents([*found.answers, *found.beside], engine.catalogue.causes)),
         checked={
-            "gpu": len(answers) + plan.healthy + plan.idle,
+            "gpu": len(found.answers) + plan.healthy + plan.idle,
             "node": len(judged | plan.settled),
+            **dict(sorted(judged_beside.items())),
         },
         verdicts=verdicts,
-        unknown=merge_unknown(u for a in answers for u in a.unknown),
+        unknown=(
+            *unknown_logs(found.unread, engine.told_by_logs),
+            *merge_unknown(u for a in found.answers for u in a.unknown),
+        ),
         engine=engine.info,
-        queries=queries,
-        waves=waves,
-        warnings=tuple(warnings),
+        queries=found.queries,
+        waves=found.waves,
+        warnings=tuple(found.warnings),
         unseen=tuple(unseen[:_SHOWN_UNSEEN]),
     )
 
 
-def incidents(answers: Sequence[Judgement]) -> list[Incident]:
-    """Group the diagnoses of many GPUs: one incident per cause and entity, worst first."""
-    found: dict[tuple[str, tuple[str, str, str]], tuple[Diagnosis, list[Entity]]] = {}
-    for answer in answers:
+def incidents(answers: Sequence[Judgement], causes: Mapping[str, CauseRule]) -> list[Incident]:
+    """Group what was found at many entities: one incident per root cause, worst first.
+
+    Args:
+        answers: what was found of GPUs, nodes, services and so on.
+        causes: all rules of causes.
+
+    Returns:
+        The members are where the cause or one of its effects was seen, GPUs first.
+    """
+    told = [answer for answer in answers if answer.diagnoses]
+    seen: dict[Key, dict[tuple[object, ...], Entity]] = {}
+    for answer in told:
         for one in answer.diagnoses:
-            key = (one.cause, one.entity.key)
-            _, members = found.setdefault(key, (one, []))
-            members.append(answer.entity)
-    ordered = sorted(found.values(), key=lambda pair: order(pair[0]))
-    return [Incident(diagnosis, tuple(members)) for diagnosis, members in ordered]
+            seen.setdefault(key_of(one), {})[_place(answer.entity)] = answer.entity
+    out = []
+    for root in sorted(hang(((a.entity, d) for a in told for d in a.diagnoses), causes), key=order):
+        keys = [key_of(root), *((e.cause, e.entity.key) for e in below(root.effects))]
+        members = {place: e for key in keys for place, e in seen.get(key, {}).items()}
+        out.append(Incident(root, tuple(members[place] for place in sorted(members))))
+    return out
+
+
+def _place(entity: Entity) -> tuple[object, ...]:
+    """Sort key of a member: GPUs first, 2 before 10."""
+    gpu = -1 if entity.gpu is None else entity.gpu
+    kind = entity.kind is not Kind.GPU
+    return (kind, entity.cluster or "", entity.host or "", gpu, *entity.key)

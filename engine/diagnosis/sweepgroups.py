@@ -8,10 +8,13 @@ from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from engine.diagnosis.byhost import named
 from engine.diagnosis.fetch import LOOKBACK_LOST_S, Fetcher
+from engine.diagnosis.judge import core_of
 from engine.diagnosis.present import gone
 from engine.diagnosis.sweephosts import WHERE, Row, Where, rows_of
 from engine.samples import Matcher, Selection
+from engine.signals.entities import RUN_LABELS, run_of
 from engine.signals.labels import IDENTITY_LABELS, Place
 from engine.sources.port import Source
 
@@ -21,10 +24,19 @@ HOSTS_PER_REQUEST = 16
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """Which GPUs there are: ``now`` those that report, ``day`` those seen during the last day."""
+    """Which GPUs, services and jobs there are.
+
+    Attributes:
+        now: GPUs that report.
+        day: those seen during the last day, and not now.
+        engines: scrape addresses of engines that serve models.
+        runs: jobs whose ranks report, as a label and its value.
+    """
 
     now: list[Row]
     day: list[Row]
+    engines: tuple[str, ...] = ()
+    runs: tuple[tuple[str, str], ...] = ()
 
     @property
     def hosts_now(self) -> set[str | None]:
@@ -46,19 +58,32 @@ class Listing:
 async def listing(
     fetcher: Fetcher, source: Source, at: float | None, window_s: float, where: tuple[Matcher, ...]
 ) -> Listing:
-    """Ask which GPUs report, and which did during the last day.
+    """Ask which GPUs, services and jobs report, and which GPUs did during the last day.
 
     Raises:
         SourceError: the source does not answer.
     """
     ask = partial(source.label_sets, labels=IDENTITY_LABELS, at=at, matchers=where)
-    now, day = await asyncio.gather(
+    asked = partial(source.label_sets, at=at, window_s=window_s, matchers=where)
+    now, day, engines, runs = await asyncio.gather(
         ask(fetcher.core_names(), window_s=window_s),
         ask(fetcher.sign_of_life(), window_s=LOOKBACK_LOST_S),
+        asked(_engine_names(fetcher), labels=("instance",)),
+        asked(fetcher.names.others["rank"], labels=RUN_LABELS),
     )
     rows = rows_of(now)
     known = {tuple(row.items()) for row in now}
-    return Listing(rows, rows_of(row for row in day if tuple(row.items()) not in known))
+    return Listing(
+        rows,
+        rows_of(row for row in day if tuple(row.items()) not in known),
+        tuple(dict.fromkeys(row.get("instance", "") for row in engines)),
+        tuple(dict.fromkeys(run for row in runs if (run := run_of(row)))),
+    )
+
+
+def _engine_names(fetcher: Fetcher) -> tuple[str, ...]:
+    """Return the metric names that every engine of a service has some of."""
+    return fetcher.spelled(s for group in core_of(fetcher.catalogue, "service") for s in group)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,13 +105,15 @@ class Group:
     ) -> list[Selection]:
         """Return what is asked about the group, in one wave."""
         matchers = (*self.matchers, *where)
-        out = [Selection(fetcher.names.gpu + fetcher.names.node, matchers, window_s)]
+        names = fetcher.names.gpu + fetcher.names.node
+        out = [Selection(names if self.matchers else fetcher.names.all, matchers, window_s)]
         if not self.matchers:
             out.append(Selection(fetcher.sign_of_life(), matchers, LOOKBACK_LOST_S))
         if self.exporters:  # what speaks of a node names it by another label, or not at all
-            pattern = "|".join(re.escape(e) for e in self.exporters)
-            where_from = (Matcher("instance", "=~", pattern),)
-            out.append(Selection(fetcher.names.node, where_from, window_s))
+            out.append(
+                Selection(fetcher.names.node, (named("instance", self.exporters),), window_s)
+            )
+        out += fetcher.hosts_own(self.live, window_s)
         return out + fetcher.history_of(self.gone, fetcher.sign_of_life())
 
 

@@ -138,7 +138,9 @@ class Collected:
     def _signal(self, name: str, labels: Mapping[str, str]) -> tuple[Signal | None, float]:
         for signal, spelling in self._spellings.get(name, ()):
             # AMD's names have a reader of their own, which knows their quirks and words.
-            if spelling.vendor != "amd" and all(labels.get(k) == v for k, v in spelling.match.items()):
+            if spelling.vendor == "amd":
+                continue
+            if all(labels.get(k) == v for k, v in spelling.match.items()):
                 return signal, spelling.scale
         return None, 1.0
 

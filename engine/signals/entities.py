@@ -96,6 +96,15 @@ def identify(
             return _service(labels, cluster, host)
 
 
+def run_of(labels: Mapping[str, str]) -> tuple[str, str] | None:
+    """Return the label that names the job of a series, and its value; None if none does."""
+    for label in RUN_LABELS:
+        value = labels.get(label)
+        if value and value not in _NOT_KNOWN:
+            return label, value
+    return None
+
+
 def of_no_host(labels: Mapping[str, str]) -> bool:
     """Return whether a series is of an interface that does not leave the host: loopback, veth."""
     device = labels.get("device")
