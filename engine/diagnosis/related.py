@@ -61,6 +61,8 @@ def beside(target: Target, readings: Readings, chosen: Sequence[int]) -> dict[st
     hosts = {e.host for e in mine if e.host} | ({target.host} if target.host else set())
     pods = {(e.namespace, e.pod) for e in mine}
     jobs = {e.job for e in mine if e.job} | ({target.job} if target.job else set())
+    if target.kind in OWN and (named := readings.others.get(OWN[target.kind])):
+        hosts |= {host for k in own(target, named) if (host := named.entities[k].host)}
     out: dict[str, list[int]] = {}
     for scope in _BESIDE.get(target.kind, ()):
         frame = readings.others.get(scope)
