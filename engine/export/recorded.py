@@ -85,7 +85,7 @@ def _inside(signal: Signal, value: float) -> bool:
 
 def signal_rules(catalogue: Catalogue) -> Iterator[Recording]:
     """Yield the recording rules of all signals, those that others build on first."""
-    core = [s for s in catalogue.signals.values() if s.core]
+    core = [s for s in catalogue.signals.values() if s.core and s.scope == "gpu"]
     names = "|".join(sorted({sp.name for s in core for sp in s.spellings}))
     yield Recording(_SEEN_NOW, _grouped("group", _any(names)))
     yield Recording(GPU_INFO, f"group {by(ENTITY)} (last_over_time({_SEEN_NOW}[{SEEN}]))")

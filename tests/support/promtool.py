@@ -8,8 +8,9 @@ that would have seen it; a series that ends is marked stale, as a scrape does.
 from __future__ import annotations
 
 import math
+import re
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -30,38 +31,54 @@ MODEL = "NVIDIA H100 80GB HBM3"
 
 @dataclass(frozen=True)
 class Case:
-    """A rule's test, and the host that it became.
+    """The readings of a rule's test, and the host that they became.
 
-    ``sparse``: some readings came less often than the rules look, so that they weigh otherwise.
+    Attributes:
+        says: what the tests with these readings expect, by rule.
+        sparse: some readings came less often than the rules look, so that they weigh otherwise.
     """
 
-    rule: str
     test: RuleTest
     host: str
+    says: Mapping[str, str]
     sparse: bool
 
     @property
     def steady(self) -> bool:
         """Whether nothing changes in the whole window."""
-        givens = [self.test.given, (self.test.siblings or {}).get("given", {})]
-        return all(isinstance(v, int | float) for given in givens for v in given.values())
+        return all(isinstance(v, int | float) for given in givens(self) for v in given.values())
 
 
-def cases(catalogue: Catalogue) -> list[Case]:
-    """Return the tests of GPUs, of all symptoms and causes, whose readings have a series."""
+def cases(catalogue: Catalogue, rules: Collection[str]) -> list[Case]:
+    """Return the tests of some symptoms and causes of GPUs, each set of readings once.
+
+    Only those whose readings have a series: promtool is given series.
+    """
     own = home(catalogue, "gpu")
-    rules = [*own.symptoms.values(), *own.causes.values()]
-    found = [
-        (rule.id, test)
-        for rule in rules
-        for test in rule.tests
-        if scope_of(catalogue, rule, test) == "gpu"
-        and all(has_series(catalogue.signals[name]) for name in test.given)
-    ]
+    found: dict[str, tuple[RuleTest, dict[str, str]]] = {}
+    for rule in (*own.symptoms.values(), *own.causes.values()):
+        for test in rule.tests if rule.id in rules else ():
+            if scope_of(catalogue, rule, test) == "gpu" and all(
+                has_series(catalogue.signals[name]) for name in _signals(test)
+            ):
+                same = repr((sorted(test.given.items()), test.siblings, test.model))
+                found.setdefault(same, (test, {}))[1][rule.id] = test.expect
     return [
-        Case(rule, seen := _scraped(test), f"t-{k}", sparse=seen != test)
-        for k, (rule, test) in enumerate(found)
+        Case(seen := _scraped(test), f"t-{k}", says, sparse=seen != test)
+        for k, (test, says) in enumerate(found.values())
     ]
+
+
+def givens(case: Case) -> list[Mapping[str, Any]]:
+    """Return the readings of a case's GPU and of its siblings."""
+    siblings = case.test.siblings or {}
+    alike = [siblings.get("given", {})] * int(siblings.get("count", 0))
+    return [case.test.given, *alike, *([siblings["odd"]] if siblings.get("odd") else [])]
+
+
+def _signals(test: RuleTest) -> set[str]:
+    siblings = test.siblings or {}
+    return {*test.given, *siblings.get("given", {}), *siblings.get("odd", {})}
 
 
 def _scraped(test: RuleTest) -> RuleTest:
@@ -69,7 +86,10 @@ def _scraped(test: RuleTest) -> RuleTest:
 
     Between two samples the older one counts, for the five minutes of Prometheus' lookback.
     """
-    siblings = test.siblings and {**test.siblings, "given": _held(test.siblings.get("given", {}))}
+    siblings = test.siblings and {
+        name: _held(value) if isinstance(value, dict) else value
+        for name, value in test.siblings.items()
+    }
     return replace(test, given=_held(test.given), siblings=siblings)
 
 
@@ -90,10 +110,8 @@ def uuid(case: Case, gpu: int = 0) -> str:
 
 def series(case: Case, catalogue: Catalogue, *, newest: bool) -> list[dict[str, str]]:
     """Return the input series of a case, under the usual metric names or the newest ones."""
-    siblings = case.test.siblings or {}
-    givens = [case.test.given] + [siblings.get("given", {})] * int(siblings.get("count", 0))
     out = []
-    for gpu, given in enumerate(givens):
+    for gpu, given in enumerate(givens(case)):
         labels = {
             "UUID": uuid(case, gpu),
             "gpu": str(gpu),
@@ -105,9 +123,18 @@ def series(case: Case, catalogue: Catalogue, *, newest: bool) -> list[dict[str, 
         signal = catalogue.signals[name]
         if signal.scope == "node":
             spelling = _spelling(signal, newest=newest)
-            host = {} if name == "exporter_up" else {"hostname": case.host, "nvswitch": "nvswitch0"}
-            out.append(_series(spelling.name, {**host, **_target(case)}, value, spelling.scale))
+            labels = {**_of_node(case, spelling, name), **spelling.match}
+            out.append(_series(spelling.name, labels, value, spelling.scale))
     return out
+
+
+def _of_node(case: Case, spelling: Spelling, name: str) -> dict[str, str]:
+    """Return the labels of a node's series, as its exporter and Prometheus write them."""
+    if name == "exporter_up":
+        return _target(case)
+    if spelling.exporter == "dcgm-exporter":
+        return {"hostname": case.host, "nvswitch": "nvswitch0", **_target(case)}
+    return {"instance": f"{case.host}:9100", "job": "node"}
 
 
 def _target(case: Case) -> dict[str, str]:
@@ -173,6 +200,34 @@ def _slots(value: Any, scale: float) -> list[str]:
 def _text(value: float) -> str:
     nearest = float(np.round(value))
     return str(int(nearest)) if math.isclose(value, nearest, rel_tol=1e-12) else repr(value)
+
+
+_OURS = re.compile(r'gpuwhy:[\w:]+(?:\{(?:symptom|cause)="\w+")?')
+
+
+def needed(rules: str, expressions: Iterable[str]) -> str:
+    """Return a rule file with the recordings alone on which expressions rest, in their order.
+
+    Another rule can change nothing about them, but promtool takes seconds to evaluate all.
+    """
+    groups = yaml.safe_load(rules)["groups"]
+    wanted = {name for expr in expressions for name in _OURS.findall(expr)}
+    every = [(rule, _names(rule)) for group in groups for rule in group["rules"]]
+    kept: dict[int, Any] = {}
+    while found := {
+        k: rule for k, (rule, names) in enumerate(every) if k not in kept and names & wanted
+    }:
+        kept |= found
+        wanted |= {name for rule in found.values() for name in _OURS.findall(rule["expr"])}
+    group = {"name": "needed", "interval": "15s", "rules": [kept[k] for k in sorted(kept)]}
+    return yaml.safe_dump({"groups": [group]}, sort_keys=False, width=10000)
+
+
+def _names(rule: Mapping[str, Any]) -> set[str]:
+    """Return what a recording may be called in an expression."""
+    name = str(rule.get("record", ""))
+    labels = rule.get("labels", {}).items()
+    return {name, *(f'{name}{{{k}="{v}"' for k, v in labels)} - {""}
 
 
 def run(folder: Path, rules: str, tests: Sequence[Mapping[str, Any]], step: str = "15s") -> str:

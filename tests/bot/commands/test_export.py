@@ -18,6 +18,16 @@ from engine.errors import UsageError
 
 GPUWHY = [sys.executable, "-c", "from bot.surfaces.cli.main import main; main()", "export"]
 CATALOGUE = load_catalogue(strict=False)
+# What is judged by the readings of one GPU alone: PromQL can say all of it.
+OF_A_GPU = {
+    "clocks_locked",
+    "ecc_uncorrectable",
+    "power_bound",
+    "power_brake",
+    "power_limit_lowered",
+    "thermal_slowdown_hw",
+    "thermal_slowdown_sw",
+}
 
 
 def gpuwhy(*words: str) -> subprocess.CompletedProcess[str]:
@@ -49,7 +59,17 @@ def test_into_a_file_it_says_so(what: str, tmp_path: Path):
 def test_the_document_says_what_is_in_it():
     document = json.loads(gpuwhy("prometheus", "--json").stdout)
     assert document["schema"] == "gpuwhy/export/1"
-    assert document["left_out"] == []
+    left_out = {item["id"]: item["reason"] for item in document["left_out"]}
+    assert len(left_out) == len(document["left_out"]), "a cause is left out twice"
+    assert all(reason.strip() for reason in left_out.values())
+    # Every cause is either recorded or left out, and what a GPU says of itself is recorded.
+    rules = [
+        rule for group in yaml.safe_load(document["text"])["groups"] for rule in group["rules"]
+    ]
+    recorded = {rule["labels"]["cause"] for rule in rules if rule.get("record") == "gpuwhy:cause"}
+    assert recorded.isdisjoint(left_out)
+    assert recorded | set(left_out) == set(CATALOGUE.causes)
+    assert recorded >= OF_A_GPU
     assert {"id": "power_brake", "origin": "rules", "name": "GpuwhyPowerBrake"}.items() <= next(
         alert for alert in document["alerts"] if alert["id"] == "power_brake"
     ).items()

@@ -10,7 +10,7 @@ import pytest
 
 from engine.catalogue import load_catalogue
 from engine.export import prometheus_rules
-from tests.support.promtool import BLANK, run
+from tests.support.promtool import BLANK, needed, run
 
 CATALOGUE = load_catalogue(strict=False)
 RULES = prometheus_rules(CATALOGUE).text
@@ -41,7 +41,7 @@ def check(
             }
         ],
     }
-    assert run(tmp_path, rules, [test]) == ""
+    assert run(tmp_path, needed(rules, [expr]), [test]) == ""
 
 
 @pytest.mark.parametrize(
@@ -130,6 +130,20 @@ def test_a_zero_of_a_sliced_gpu_is_no_utilisation(tmp_path: Path):
     name = "gpuwhy:gpu_util:percent"
     check(tmp_path, {util: "0x20", **sliced}, name, [])
     check(tmp_path, {util: "0x20"}, name, [(f"{name}{{{OUT}}}", 0)])
+
+
+def test_an_engine_that_serves_is_no_gpu(tmp_path: Path):
+    engine = 'instance="n1:8000",job="vllm",model_name="llama"'
+    given = {
+        **SEEN,
+        f"vllm:num_requests_running{{{engine}}}": "4x20",
+        f"up{{{engine}}}": "1x20",
+        'up{instance="10.0.0.1:9400",job="dcgm"}': "0x20",
+    }
+    check(tmp_path, given, "gpuwhy:gpu:info", [(f"gpuwhy:gpu:info{{{OUT}}}", 1)])
+    # It answers for itself alone, not for the GPUs of the host that it runs on.
+    name = "gpuwhy:exporter_up_of_gpu:count"
+    check(tmp_path, given, name, [(f"{name}{{{OUT}}}", 0)])
 
 
 XID = f"DCGM_FI_DEV_XID_ERRORS{{{HERE}}}"
