@@ -196,7 +196,7 @@ def _title(reads: Sequence[Read], causes: Sequence[str]) -> Line:
         return line(strong("Nothing recognised", Tone.WARNING), lines)
     found = strong(count(findings, "finding") if findings else "No finding")
     spans: list[Span | str] = [found, f" ({some(kinds)})"]
-    places = _unique(f.entity.name for r in reads for f in r.findings if f.entity)
+    places = _places(reads)
     if places:
         spans.append(f" on {some(places, 3)}")
     if causes:
@@ -204,6 +204,15 @@ def _title(reads: Sequence[Read], causes: Sequence[str]) -> Line:
         if causes[1:]:
             spans.append(f", then {some(causes[1:], 4)}")
     return line(*spans)
+
+
+def _places(reads: Sequence[Read]) -> tuple[str, ...]:
+    """Return the names of what is told of: of what is wrong, if anything is."""
+    told = [(d.severity, d.entity) for r in reads for d in r.diagnoses]
+    told += [(f.severity, f.entity) for r in reads for f in r.findings if f.entity]
+    wrong = [entity for severity, entity in told if severity is not Severity.INFO]
+    named = [entity for entity in wrong or [e for _, e in told] if entity and _named(entity)]
+    return _unique(entity.name for entity in named)
 
 
 def _blocks(found: Sequence[Part], causes: Sequence[str]) -> Iterator[Block]:

@@ -23,6 +23,7 @@ _NAMES = (
     "gpu_package_power",
     "gpu_average_package_power",
     "gpu_power_usage",
+    "gpu_power_cap",
     "gpu_junction_temperature",
     "gpu_edge_temperature",
     "gpu_memory_temperature",

@@ -5,7 +5,7 @@ Every metric is a gauge there, accumulators and totals among them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from engine.model import Finding, Severity
 from engine.readers.amd_gpu import (
@@ -21,6 +21,7 @@ from engine.readers.amd_gpu import (
     is_amd,
     power,
 )
+from engine.readers.amd_slowed import Board, slowed
 from engine.readers.amd_state import errors, health, outliers, violations
 from engine.readers.series import Collected, Series
 from engine.readers.value_oddities import listed
@@ -44,6 +45,45 @@ def amd_series(collected: Collected) -> Iterator[Finding]:
         yield from health(gpu)
     yield from outliers(gpus)
     yield from _units(mine)
+
+
+def amd_slowed(collected: Collected, judged: Collection[str]) -> Iterator[Finding]:
+    """Yield boards whose clocks are cut, of those that the rules could not judge.
+
+    Args:
+        collected: the series of the text.
+        judged: names of the GPUs of which a verdict says what is wrong.
+    """
+    gpus = amd_gpus(
+        [(bare, s) for s in collected.series.values() if (bare := amd_name(s.name)) and is_amd(s)]
+    )
+    boards = {id(gpu): _board(gpu) for gpu in gpus}
+    for gpu in gpus:
+        others = [boards[id(g)] for g in gpus if g is not gpu and g.entity.host == gpu.entity.host]
+        one = None if gpu.entity.name in judged else slowed(boards[id(gpu)], others)
+        if one is not None:
+            yield finding(
+                "amd_slowed",
+                one.severity,
+                one.says,
+                one.action,
+                gpu.line,
+                one.data,
+                entity=gpu.entity,
+                cause=one.cause,
+                sources=(VIOLATIONS,),
+            )
+
+
+def _board(gpu: AmdGpu) -> Board:
+    return Board(
+        gpu.entity.name,
+        activity=gpu.now.get("gpu_gfx_activity"),
+        hot=hot_spot(gpu),
+        clock=min(gpu.clocks, default=None),
+        power=power(gpu),
+        cap=gpu.now.get("gpu_power_cap"),
+    )
 
 
 def _sentinels(mine: list[tuple[str, Series]]) -> Iterator[Finding]:

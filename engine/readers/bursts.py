@@ -17,6 +17,10 @@ from engine.readers.xid_line import XidEvent
 _KEEP = 64
 # Message parts that make two lines of one code on one GPU two different faults.
 _TELLING = ("unit", "link", "intrinfo", "error_status", "row", "contained_unit", "uncontained_unit")
+# The driver says "has fallen off the bus" once with the number and once without: so near to each
+# other (lines, s) both are one event.
+_BESIDE_LINES = 8
+_BESIDE_S = 5.0
 
 
 @dataclass(slots=True)
@@ -56,8 +60,10 @@ class XidBurst:
 
     def add(self, event: XidEvent) -> None:
         """Count one more line."""
-        self.count += event.source != "named"
-        self.last = event
+        beside = self._beside(event)
+        self.count += event.source != "named" and not beside
+        if not (beside and event.source == "lost"):
+            self.last = event
         self.period.add(event.stamp, event.boot)
         _keep(self.sources, event.source)
         if event.pid is not None:
@@ -72,6 +78,16 @@ class XidBurst:
                 self.places[place] = self.places.get(place, 0) + 1
         for key, value in event.detail.items():
             self.first.detail.setdefault(key, value)
+
+    def _beside(self, event: XidEvent) -> bool:
+        """Whether a line says again, with or without the number, what the one before it said."""
+        before = self.last
+        if not self.count or (event.source == "lost") == (before.source == "lost"):
+            return False
+        one, other = before.stamp, event.stamp
+        if one is not None and other is not None and one.form == other.form:
+            return abs(other.order - one.order) <= _BESIDE_S
+        return abs(event.line - before.line) <= _BESIDE_LINES
 
 
 @dataclass(slots=True)

@@ -97,6 +97,7 @@ class ExporterReader:
         collected, catalogue = self._collected, self._context.catalogue
         if not collected.series and not collected.valueless and not self._families.declared:
             return Result()
+        from engine.readers.amd_series import amd_slowed  # noqa: PLC0415
         from engine.readers.series_oddities import series_oddities  # noqa: PLC0415
         from engine.readers.serving.metrics import serving_findings  # noqa: PLC0415
 
@@ -110,12 +111,15 @@ class ExporterReader:
         result = Result(findings=findings)
         result.kinds = list(dict.fromkeys(["metrics", *(f.kind for f in findings)]))
         if self._context.diagnose is not None and any(
-            s.signal or s.name.startswith("DCGM_") for s in collected.series.values()
+            collected.judged(s) for s in collected.series.values()
         ):
             answers = self._context.diagnose("\n".join([*self._lines, ""]).encode())
             merge(result, _doubted(answers, collected))
             _shorten(result, answers, collected)
-        causes = [*serving_causes, *(f.cause for f in findings if f.cause)]
+        wrong = {d.entity.name for d in result.diagnoses}
+        result.findings += amd_slowed(collected, wrong)
+        result.findings.sort(key=lambda f: _SEVERITIES.index(f.severity))
+        causes = [*serving_causes, *(f.cause for f in result.findings if f.cause)]
         result.causes = list(dict.fromkeys([*result.causes, *causes]))
         if collected.overflow or self._left_out:
             result.notes.append(
@@ -179,8 +183,10 @@ def _shorten(result: Result, answers: Sequence[Why], collected: Collected) -> No
     exported: dict[str, dict[str, None]] = {}
     lines: dict[str, int] = {}
     for series in collected.series.values():
+        name = gpu_entity([series.place]).name
+        if collected.judged(series) and series.place.key[1]:
+            lines.setdefault(name, series.line)
         if series.signal is not None and series.count:
-            name = gpu_entity([series.place]).name
             exported.setdefault(series.signal.id, {})[name] = None
             lines.setdefault(name, series.line)
     known = {answer.target.name for answer in answers}

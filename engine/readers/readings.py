@@ -31,6 +31,7 @@ from engine.readers.base import Diagnose, Result
 
 _SEVERITIES = tuple(Severity)
 _CLASSES = tuple(Class)
+_AT_WORK = (Verdict.HEALTHY, Verdict.DEGRADED)
 # Stands for the host of a listing that does not name it: commands show it as a placeholder.
 _HOST = "HOST"
 _HOST_WORD = re.compile(rf"\b{_HOST}\b(?!:)")
@@ -206,6 +207,8 @@ def merge(result: Result, answers: Sequence[Why], *, gaps: bool = True) -> None:
     result.causes = _unique([*result.causes, *(d.cause for d in [*diagnoses, *notes])])
     if any(answer.verdict is Verdict.IDLE for answer in answers) and "idle" not in result.causes:
         result.causes.append("idle")
+    if any(answer.verdict in _AT_WORK for answer in answers):
+        result.causes = idle_last(result.causes)
     result.notes += [n.says for n in notes]
     unknown: dict[tuple[str, str], Unknown] = {(u.cause, u.needs): u for u in result.unknown}
     for answer in answers:
@@ -215,6 +218,12 @@ def merge(result: Result, answers: Sequence[Why], *, gaps: bool = True) -> None:
         result.unknown = list(unknown.values())
     elif unknown:
         result.notes.append(PARTIAL)
+
+
+def idle_last(causes: Sequence[str]) -> list[str]:
+    """Put "idle" last where other GPUs work; alone it is no cause of anything there."""
+    others = [cause for cause in causes if cause != "idle"]
+    return [*others, "idle"] if others and "idle" in causes else others
 
 
 def _folded(diagnoses: Sequence[Diagnosis]) -> list[Diagnosis]:

@@ -129,6 +129,11 @@ class Collected:
         if name in self.valueless or len(self.valueless) < self.LIMIT:
             self.valueless[name] = self.valueless.get(name, 0) + 1
 
+    def judged(self, series: Series) -> bool:
+        """Return whether the rules may say something of a series; AMD's have no signal here."""
+        known = series.signal is not None or series.name.startswith("DCGM_")
+        return known or series.name in self._spellings
+
     def of(self, *signals: str) -> Iterator[Series]:
         """Yield the series of some signals, in the order of the text."""
         for series in self.series.values():

@@ -13,6 +13,7 @@ from engine.readers.amd_smi.limits import HOT_C, IDLE, KIND, limit_findings
 from engine.readers.amd_smi.matrices import Matrix
 from engine.readers.amd_smi.neighbours import outlier_findings
 from engine.readers.amd_smi.notices import notices
+from engine.readers.amd_smi.slowed import HEAT, slowed_findings
 from engine.readers.amd_smi.state import AmdGpu, Gpus, Groups, LowPower, Version
 from engine.readers.base import Context, Result
 from engine.readers.listing import at, finding, node
@@ -39,7 +40,10 @@ def judge(records: Records, context: Context) -> Result:
     known = gpus.all()
     found = [f for gpu in known for f in (*integrity_findings(gpu), *limit_findings(gpu))]
     for host in dict.fromkeys(gpu.host for gpu in known):
-        found += outlier_findings([gpu for gpu in known if gpu.host == host])
+        mine = [gpu for gpu in known if gpu.host == host]
+        found += slowed_findings(mine, found)
+        told = {f.entity.name for f in found if f.entity and f.cause in HEAT}
+        found += [f for f in outlier_findings(mine) if not f.entity or f.entity.name not in told]
     found += [f for one in records if isinstance(one, Matrix) for f in _matrix(one)]
     found += cper_findings([one for one in records if isinstance(one, Cper)])
     blind = _blind(known)

@@ -176,6 +176,16 @@ BOARD: Final = (
         (_MAN,),
     ),
     Concern(
+        "too_hot_for_model",
+        "thermal_slowdown_sw",
+        Severity.HIGH,
+        "The die is at or over the highest temperature at which this model is meant to work: the "
+        "driver or the hardware lowers the clocks. In synchronous training the others wait for it.",
+        "Read clocks and reasons: nvidia-smi -q -d TEMPERATURE,PERFORMANCE,CLOCK -i INDEX. Check "
+        "airflow, fans, cold plate or coolant and the inlet; compare with the other GPUs.",
+        (_MAN, "gpuwhy knowledge/gpu_models.yaml"),
+    ),
+    Concern(
         "memory_hot",
         "memory_overheat",
         Severity.HIGH,

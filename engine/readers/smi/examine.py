@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from engine.catalogue.types import Catalogue, GpuModel
+from engine.readers.smi.heat import heat_issues
 from engine.readers.smi.issue import Issue, issue, yes
 from engine.readers.smi.memory import memory_issues
 from engine.readers.smi.state import GpuState
@@ -53,7 +54,7 @@ def issues(gpu: GpuState, siblings: Sequence[GpuState], catalogue: Catalogue) ->
     yield from _unreadable(gpu)
     yield from _recovery(gpu)
     yield from memory_issues(gpu)
-    yield from _heat(gpu)
+    yield from heat_issues(gpu, siblings, catalogue)
     yield from _pcie(gpu, siblings, catalogue)
     yield from _power(gpu)
     yield from _fabric(gpu)
@@ -93,31 +94,6 @@ def _recovery(gpu: GpuState) -> Iterator[Issue]:
         yield issue("recovery_reset", gpu, "Reset Required: Yes", reset_required=True)
     elif name is None and yes(gpu, "drain_and_reset"):
         yield issue("drain_and_reset", gpu, "Drain and Reset Recommended: Yes")
-
-
-def _heat(gpu: GpuState) -> Iterator[Issue]:
-    n = gpu.numbers
-    temp, most, margin = n.get("gpu_temp_c"), n.get("max_op_temp_c"), n.get("margin_c")
-    too_hot = False
-    if margin is not None:
-        too_hot = margin <= 0
-    elif temp is not None and most is not None:
-        too_hot = temp >= most > 0
-    # With a slowdown active, the mask says it.
-    slowed = any(gpu.flags.get(reason) for reason in ("hw_slowdown", "hw_thermal", "sw_thermal"))
-    if too_hot and not slowed:
-        at = f"die at {number(temp)} °C" if temp is not None else "die"
-        left = f", {number(margin)} °C left" if margin is not None else ""
-        limit = f", limit {number(most)} °C" if margin is None and most is not None else ""
-        yield issue("too_hot", gpu, f"{at}{left}{limit}")
-    memory, memory_most = n.get("memory_temp_c"), n.get("memory_max_op_temp_c")
-    if memory is not None and memory_most and memory >= memory_most and not too_hot:
-        yield issue(
-            "memory_hot",
-            gpu,
-            f"memory at {number(memory)} °C, limit {number(memory_most)} °C",
-            memory_temp_c=memory,
-        )
 
 
 def narrow(gpu: GpuState) -> bool:

@@ -9,7 +9,7 @@ from typing import Any, Final
 from engine.model import Class, Entity, Finding, Kind, Severity
 from engine.readers.base import Context, Result
 from engine.readers.listing import at, finding, node
-from engine.readers.readings import Readings, absorb
+from engine.readers.readings import Readings, absorb, idle_last
 from engine.readers.smi.concern import Concern
 from engine.readers.smi.counters import counters_finding
 from engine.readers.smi.draw import draw_findings, low_draws
@@ -93,6 +93,8 @@ def report(
     causes = dict.fromkeys(f.cause for f in findings if f.cause)
     result.causes = sorted(causes, key=lambda cause: cause == "gpu_needs_reset")
     absorb(result, judged)
+    if any(gpu.busy for gpu in gpus):
+        result.causes = idle_last(result.causes)
     return result
 
 

@@ -115,7 +115,7 @@ def test_a_gpu_that_draws_little_is_named(catalogue: Catalogue) -> None:
     )
     answer = read(text.encode(), catalogue)
     named = {f.id: f.entity.name for f in answer.findings if f.entity is not None}
-    assert named == {"held_back": "GPU 1", "low_draw": "GPU 2"}
+    assert named == {"too_hot_for_model": "GPU 1", "low_draw": "GPU 2"}
 
 
 def test_thousands_of_gpus_are_bounded(catalogue: Catalogue) -> None:

@@ -1,0 +1,43 @@
+"""Pastes and what must be told of them: causes, GPUs, words (``told/expected.yaml``)."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from engine.catalogue import Catalogue
+from engine.model import Read, Severity
+from engine.readers import read
+from tests.support.cases import plain
+from tests.support.readings import judge
+
+FOLDER = Path(__file__).parent / "told"
+CASES: list[dict[str, Any]] = yaml.safe_load((FOLDER / "expected.yaml").read_text("utf-8"))
+
+
+def _wrong(answer: Read) -> set[str]:
+    told = [(f.severity, f.entity) for f in answer.findings]
+    told += [(d.severity, d.entity) for d in answer.diagnoses]
+    return {e.name for severity, e in told if severity is not Severity.INFO and e is not None}
+
+
+@pytest.mark.parametrize("one", CASES, ids=[c["name"] for c in CASES])
+def test_a_paste_is_told_right(one: dict[str, Any], catalogue: Catalogue) -> None:
+    text = one["text"] if "text" in one else (FOLDER / one["file"]).read_text("utf-8")
+    answer = read(text.encode(), catalogue, judge)
+    said = plain(answer)
+    causes = one.get("causes", [])
+    assert list(answer.causes[: len(causes)]) == causes
+    assert not set(answer.causes) & set(one.get("causes_not", []))
+    if "gpus" in one:
+        assert _wrong(answer) == set(one["gpus"])
+    for name, value in one.get("data", {}).items():
+        assert answer.findings[0].data[name] == value
+    for pattern in one.get("says", []):
+        assert re.search(pattern, said), pattern
+    for pattern in one.get("says_not", []):
+        assert not re.search(pattern, said), pattern
