@@ -141,6 +141,7 @@ def _blocks(found: Ask, shelf: Library, values: dict[str, str]) -> Iterator[Bloc
         yield from entry.calculation(found.calculation)
     if not found.answers:
         yield Text(line("It knows GPUs, their metrics and tools, NCCL, serving and storage."))
+        yield Text(line("Why a GPU is slow is told by its readings: ", code("gpuwhy why HOST:GPU")))
         return
     if not found.sure:
         yield _nearest(found, 0)

@@ -61,7 +61,7 @@ def notes(answer: AskAnswer) -> Iterator[Block]:
     if answer.versions:
         yield Note(NoteKind.INFO, line(f"Versions: {_flat(answer.versions)}"))
     for erratum in answer.errata:
-        yield Note(NoteKind.INFO, line(f"Erratum: {erratum}"))
+        yield Note(NoteKind.INFO, line(f"Often told otherwise: {erratum}"))
     if answer.status != "confirmed":
         doubt = "Rests on one source" if answer.status == "single" else "Sources disagree on this"
         yield Note(NoteKind.INFO, line(doubt))

@@ -14,7 +14,7 @@ _MAPPED = frozenset(
     ("id", "title", "meaning", "class", "severity", "action", "bit", "errata", "source", "asked")
 )
 
-_ERRATUM = (("Claim", "claim"), ("Right", "right"), ("Why", "why"))
+_ERRATUM = (("Often told otherwise", "claim"), ("In fact", "right"), ("Why", "why"))
 
 
 def candidate(

@@ -25,9 +25,13 @@ _REMEMBERED = 8
 SURE_SCORE = 0.31
 SURE_GROUNDED = 0.4
 SURE_WEIGHT = 10.0
-# A question this like one of the entry's own may be short.
+# A question this like one of the entry's own may be short, one that is the same even more so.
 SURE_ALIKE = 0.75
 SURE_SHORT = 6.5
+SURE_SHORTEST = 3.0
+# Below this, and where the question names no subject of the field, the nearest entries have nothing
+# to do with it: none is offered.
+NEAR_SCORE = 0.22
 
 
 class Library:
@@ -74,6 +78,8 @@ class Library:
         hits = self.index.search(meant.text if meant else clean, boost=boost)
         sure = bool(hits) and is_sure(hits)
         calculation = from_words(clean, self.catalogue)
+        if hits and not sure and hits[0].score < NEAR_SCORE and not hits[0].measures.met:
+            hits = ()
         return Ask(
             question=clean,
             answers=tuple(to_answer(hit.card, hit.score, values) for hit in hits[:SHOWN]),
@@ -126,7 +132,8 @@ def is_sure(hits: tuple[Hit, ...]) -> bool:
     if first.measures.grounded < SURE_GROUNDED:
         return False
     said = first.weight >= SURE_WEIGHT and first.score >= SURE_SCORE
-    own = first.weight >= SURE_SHORT and first.measures.alike >= SURE_ALIKE
+    own = first.measures.same > 0 and first.weight >= SURE_SHORTEST
+    own = own or (first.weight >= SURE_SHORT and first.measures.alike >= SURE_ALIKE)
     return said or own or first.measures.named + first.measures.coded > 0
 
 

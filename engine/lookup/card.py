@@ -120,7 +120,7 @@ class Card:
     def errata(self) -> tuple[str, ...]:
         """What people are told wrongly, and what holds, one sentence or two each."""
         return tuple(
-            f"{_sentence(e['claim'])} {_sentence(e['right'])} {_sentence(e['why'])}"
+            f"{_sentence(e['claim'])} In fact: {_sentence(e['right'])} {_sentence(e['why'])}"
             for e in self.raw.get("errata") or ()
         )
 

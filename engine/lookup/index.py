@@ -9,7 +9,7 @@ question covers of an entry and by how alike it is to one of the questions that 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import pairwise
 
@@ -138,6 +138,7 @@ class Index:
         best += sorted((named | coded).difference(best))
         cued = {c for c, cues in self._cues.items() if any(cue <= asked.terms for cue in cues)}
         surveyed = bool(_SURVEY.search(question))
+        typed = self._analyser.words(question)
         compares = "~compare" in asked.terms and len(coded) > 1
         hits = []
         for number in best:
@@ -145,6 +146,7 @@ class Index:
             first, last = self._spans[number]
             order = np.argsort(-by_phrase[first:last], kind="stable")[:PHRASES]
             alike = [self._likeness(asked, first + int(n)) for n in order]
+            foreign = card.vendor == "amd" and "~amd" not in asked.terms
             subjects = asked.terms & self._subjects
             absent = subjects - self._heads[number]
             measures = scoring.Measures(
@@ -152,13 +154,14 @@ class Index:
                 phrase=float(phrases[number]),
                 alike=max(alike),
                 alike_mean=sum(sorted(alike)) / PHRASES,
+                same=0 if foreign else self._same(typed, card, max(alike)),
                 titled=self._likeness(asked, first),
                 grounded=asked.share_met(self._heads[number]),
                 covered=asked.share_met(self._bodies[number]),
                 coded=(number in coded) * (_COMPARED if compares else 1.0),
                 named=(number in named) / max(1, len(named)),
                 cued=card.concern in cued,
-                foreign=card.vendor == "amd" and "~amd" not in asked.terms,
+                foreign=foreign,
                 missing=len(absent - self._bodies[number]),
                 met=len(subjects) - len(absent),
                 surveys=surveyed and is_survey(card),
@@ -169,6 +172,13 @@ class Index:
         # What is given by its number is meant, all of it, before anything that only fits.
         hits.sort(key=lambda hit: (hit.measures.coded < 1, -hit.score, hit.card.key))
         return tuple(hits[:count])
+
+    def _same(self, typed: Sequence[str], card: Card, alike: float) -> int:
+        """Return 2 for a question that an entry was written for, word for word; 1 for nearly so."""
+        if alike < scoring.SAME or card.concern in scoring.PRIORS:
+            return 0
+        verbatim = any(self._analyser.words(phrase) == typed for phrase in phrases_of(card))
+        return 2 if verbatim else 1
 
     def _likeness(self, asked: scoring.Question, number: int) -> float:
         """Return how like a phrase a question is; what is made of the phrase is kept."""
@@ -239,6 +249,6 @@ def is_survey(card: Card) -> bool:
 
 
 def _scores(index: bm25s.BM25, terms: Iterable[str], documents: int) -> Floats:
-    """Return the BM25 score of every document; bm25s refuses a query without any known term."""
+    """Return the BM25 scores of all documents; bm25s refuses a query without any known term."""
     known = sorted(term for term in terms if term in index.vocab_dict)
     return index.get_scores(known) if known else np.zeros(documents, dtype=np.float32)

@@ -103,9 +103,7 @@ def _entry(key: str, found: Card, catalogue: Catalogue) -> Iterator[str]:
     if found.names:
         yield "**Also:** " + ", ".join(f"`{name}`" for name in found.names)
     for erratum in raw.get("errata") or ():
-        yield f"> **Erratum.** {_plain(erratum['claim'])} {_plain(erratum['right'])} " + _plain(
-            erratum["why"]
-        )
+        yield f"> **Often told otherwise.** {_told(erratum)}"
     if raw.get("see"):
         yield "**See:** " + ", ".join(_link(link, catalogue) for link in raw["see"])
     yield f"_Source ({raw.get('status', 'single')}): {_plain('; '.join(found.sources))}_"
@@ -185,11 +183,14 @@ def _table(concern: str, entries: Mapping[str, Entry], catalogue: Catalogue) -> 
 def _errata_of_rows(entries: Mapping[str, Entry]) -> Iterator[str]:
     told = [(key, erratum) for key, e in entries.items() for erratum in e.get("errata") or ()]
     if told:
-        yield "## Errata"
-        yield "\n".join(
-            f"- `{key}`: {_plain(e['claim'])} {_plain(e['right'])} {_plain(e['why'])}"
-            for key, e in told
-        )
+        yield "## Often told otherwise"
+        yield "\n".join(f"- `{key}`: {_told(erratum)}" for key, erratum in told)
+
+
+def _told(erratum: Mapping[str, str]) -> str:
+    """Return what is told wrongly, and then what holds."""
+    claim, right, why = (_plain(erratum[key]) for key in ("claim", "right", "why"))
+    return f"{claim} In fact: {right} {why}"
 
 
 def _cell(value: Any) -> str:

@@ -21,6 +21,7 @@ WEIGHTS: Mapping[str, float] = {
     "phrase": 1.48,
     "alike": 1.95,
     "alike_mean": 2.29,
+    "same": 1.5,
     "titled": 2.04,
     "grounded": 2.56,
     "covered": 2.92,
@@ -42,6 +43,8 @@ FULL = 23.0
 BETA = 1.65
 # A word that a synonym meets, or some parts of an identifier.
 ALIKE = 0.65
+# From this likeness on a question is the same.
+SAME = 0.99
 PARTS = 0.9
 # A word that is an identifier (an error code, a metric, a flag) says more than its rarity.
 IDENTIFIER = 1.7
@@ -58,6 +61,7 @@ class Measures:
         phrase: BM25 of its best phrase, likewise.
         alike: likeness of the question and the nearest of its phrases, from 0 to 1.
         alike_mean: the same, mean of the three nearest.
+        same: 2 if the question is one of its own, 1 if it is but for words that say nothing.
         titled: likeness of the question and its title.
         grounded: share of the question that title, names and phrases meet, from 0 to 1.
         covered: share of the question that any of its text meets.
@@ -75,6 +79,7 @@ class Measures:
     phrase: float
     alike: float
     alike_mean: float
+    same: float
     titled: float
     grounded: float
     covered: float

@@ -213,7 +213,12 @@ DECODES = {
         "72",
         (
             Candidate(
-                "throttle", 72, (HW_SLOWDOWN, HW_THERMAL), 0, ("A hand-out says 0x4.",), ("NVML",)
+                "throttle",
+                72,
+                (HW_SLOWDOWN, HW_THERMAL),
+                0,
+                ("Often told otherwise: Common advice says 0x4. In fact: 0x8.",),
+                ("NVML",),
             ),
             Candidate("xid", 72, (XID_72,)),
         ),
@@ -241,7 +246,7 @@ READS = {
         ),
         causes=("gpu_off_bus", "xid_history"),
         unread_lines=2,
-        errata=("A common hand-out calls 79 a driver error.",),
+        errata=("Common advice calls 79 a driver error. In fact: The bus lost the GPU.",),
         unknown=UNSEEN[2:],
     ),
     "nothing": Read((), (), (), 12),

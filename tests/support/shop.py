@@ -49,7 +49,7 @@ ATTACH = {
     "status": "single",
     "errata": [
         {
-            "claim": "A hand-out attaches with -p.",
+            "claim": "Common advice attaches with -p.",
             "right": "It cannot.",
             "why": "-p is something else",
         }

@@ -131,7 +131,7 @@ class TestReference:
             '<a id="attach"></a>',
             "nsys start --session=SESSION --output=OUTPUT",
             "| `SM_ACTIVE` | ratio | above 0.8 | below 0.5 |",
-            "> **Erratum.** A hand-out attaches with -p.",
+            "> **Often told otherwise.** Common advice attaches with -p. In fact: ",
             "[limit the length of an nsys recording](nsys.md#duration)",
             "avg by (Hostname) (x)",
             "_Source (single): a user guide_",

@@ -31,15 +31,18 @@ def shares(name: str) -> tuple[float, float]:
     return first / len(asked), third / len(asked)
 
 
-@pytest.mark.parametrize(("name", "first", "third"), [("own", 0.95, 0.99), ("blind", 0.85, 0.95)])
+@pytest.mark.parametrize(
+    ("name", "first", "third"),
+    [("own", 0.95, 0.99), ("blind", 0.85, 0.95), ("short", 0.95, 0.98)],
+)
 def test_the_right_entry_comes_first(name, first, third) -> None:
-    assert len(load(name)["questions"]) >= {"own": 200, "blind": 100}[name]
+    assert len(load(name)["questions"]) >= {"own": 200, "blind": 100, "short": 100}[name]
     found = shares(name)
     assert found[0] >= first
     assert found[1] >= third
 
 
-@pytest.mark.parametrize("name", ["own", "blind"])
+@pytest.mark.parametrize("name", ["own", "blind", "short"])
 def test_what_lies_outside_is_seldom_called_sure(name) -> None:
     outside = load(name)["outside"]
     sure = [question for question in outside if library().ask(question).sure]
@@ -47,7 +50,7 @@ def test_what_lies_outside_is_seldom_called_sure(name) -> None:
     assert len(sure) <= 0.1 * len(outside), sure
 
 
-@pytest.mark.parametrize("name", ["own", "blind"])
+@pytest.mark.parametrize("name", ["own", "blind", "short"])
 def test_every_entry_that_is_wanted_exists(name) -> None:
     for question in load(name)["questions"]:
         for key in question["entries"]:

@@ -28,6 +28,10 @@ def first(question: str, after: str | None = None) -> str:
         ("what does NCCL_IB_HCA do", "nccl_variables/nccl_ib_hca"),
         ("nsys profile -p PID: does nsys attach to a process?", "nsys/attach"),
         ("AMD equivalent of Nsight Compute", "amd_tools/ncu"),
+        ("why is my GPU slow", "howto/gpu_slow"),
+        ("where do I start", "howto/gpu_slow"),
+        ("nccl falls back to socket", "howto/nccl_socket_fallback"),
+        ("power cap", "throttle_reasons/sw_power_cap"),
     ],
 )
 def test_what_is_named_is_answered(question: str, wanted: str) -> None:
@@ -114,6 +118,13 @@ def test_values_are_quoted_for_a_shell() -> None:
 )
 def test_what_lies_outside_is_said_to_be_unsure(question: str) -> None:
     assert not library().ask(question).sure
+
+
+@pytest.mark.parametrize(
+    "question", ["what is the capital of France", "how do i bake bread", "who won the world cup"]
+)
+def test_nothing_is_offered_for_what_has_nothing_to_do_with_it(question: str) -> None:
+    assert library().ask(question).answers == ()
 
 
 @pytest.mark.parametrize("question", ["", "  ", "\n\t", "\x00\x07"])
