@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
-from bot.answer import Answer, Fields, Text, code, line, strong
+from bot.answer import Answer, Fields, Text, bullets, code, line, strong
 from bot.commands import decode, sweep, why
 from bot.phrases import count
 from bot.times import utc
@@ -117,7 +117,7 @@ class Demo:
         )
 
     async def ask(self, words: Sequence[str]) -> Answer:
-        """Answer a question about the fleet: ``sweep``, ``why TARGET`` or ``decode TEXT``.
+        """Answer a question about the fleet: ``sweep``, ``why TARGET``, ``decode TEXT``, ``help``.
 
         Raises:
             UsageError: it is none of these, or what it names is not there.
@@ -137,9 +137,32 @@ class Demo:
                 )
             case ["decode", *text] if text:
                 return decode.run(" ".join(text), catalogue=self.engine.catalogue)
+            case ["help", *_]:
+                return commands()
             case _:
                 said = f"the demonstration does not know {' '.join(words)!r}"
-                raise UsageError(said, hint="ask: sweep, why node-3:5, decode xid 79, or quit")
+                raise UsageError(said, hint="ask: sweep, why node-3:5, decode xid 79, help or quit")
+
+
+def commands() -> Answer:
+    """Return what can be asked about the fleet."""
+    said = (
+        ("sweep", "everything that is sick, worst first"),
+        ("why node-3:5", "why this GPU is slow; a host will do (why node-1)"),
+        ("decode xid 79", "what an Xid, a throttle mask (0x88) or a metric means"),
+        ("quit", "end; the fleet and its Prometheus go"),
+    )
+    return Answer(
+        title=line(strong("What to ask")),
+        blocks=(
+            bullets(line(code(words), f"  {does}") for words, does in said),
+            Text(line("Plain words do too: ", code("why is gpu 3 on node-2 slow?"))),
+        ),
+        data={
+            "schema": "gpuwhy/help/1",
+            "commands": [{"name": w.split()[0], "does": d, "examples": [w]} for w, d in said],
+        },
+    )
 
 
 def step(words: Sequence[str]) -> Answer:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import shutil
 import socket
-import tempfile
+import sys
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import aiohttp
 
+from bot.demo.folder import own_folder
 from engine.errors import SourceError
 
 _START_S = 30.0
@@ -35,13 +36,14 @@ async def serving(history: Iterable[str]) -> AsyncIterator[str]:
     Raises:
         SourceError: promtool refuses the text, or the server does not start within 30 s.
     """
-    with tempfile.TemporaryDirectory(prefix="gpuwhy-demo-") as name:
-        folder = Path(name)
+    with own_folder() as folder:
         await asyncio.to_thread(_write, folder / "history.om", history)
-        await _load(folder)
+        tied = await _tied()
+        await _load(folder, tied)
         (folder / "prometheus.yml").write_text("{}\n")
         port = _free_port()
         process = await asyncio.create_subprocess_exec(
+            *tied,
             "prometheus",
             f"--config.file={folder / 'prometheus.yml'}",
             f"--storage.tsdb.path={folder / 'data'}",
@@ -67,8 +69,22 @@ def _write(file: Path, parts: Iterable[str]) -> None:
         stream.writelines(parts)
 
 
-async def _load(folder: Path) -> None:
+async def _tied() -> tuple[str, ...]:
+    """Return what stands before a command so that the kernel ends it with this thread, if it can.
+
+    Without (another system, an old setpriv) a killed demonstration leaves its server behind.
+    """
+    tied = ("setpriv", "--pdeathsig", "TERM", "--")
+    if sys.platform != "linux" or not shutil.which("setpriv"):
+        return ()
+    nowhere = asyncio.subprocess.DEVNULL
+    trial = await asyncio.create_subprocess_exec(*tied, "true", stdout=nowhere, stderr=nowhere)
+    return () if await trial.wait() else tied
+
+
+async def _load(folder: Path, tied: tuple[str, ...]) -> None:
     process = await asyncio.create_subprocess_exec(
+        *tied,
         "promtool",
         *("tsdb", "create-blocks-from", "openmetrics", "--quiet"),
         *(str(folder / "history.om"), str(folder / "data")),

@@ -17,8 +17,11 @@ from engine.errors import GpuwhyError, UsageError
 if TYPE_CHECKING:
     from bot.commands.demo import Demo
 
+# As a shell has it: the status of what a signal ended is 128 and the signal's number.
+_SIGNALLED = 128
 _QUIT = {"quit", "exit", "q"}
-_HINT = "ask: sweep, why node-3:5, decode xid 79, or quit"
+_HELP = {"?", "h"}
+_HINT = "ask: sweep, why node-3:5, decode xid 79, help or quit"
 
 
 @click.command("demo")
@@ -34,29 +37,45 @@ def command(*, batch: bool, prometheus: bool | None, common: options.Common) -> 
 
     Nothing has to be configured, and nothing leaves this machine.
     """
+    ended: list[int] = []
+
+    def end(number: int, _frame: object) -> None:
+        ended.append(number)
+        signal.raise_signal(signal.SIGINT)
+
+    for ending in (signal.SIGTERM, signal.SIGHUP):
+        # Ended from outside, it cleans up as after Ctrl-C: no server and no files stay behind.
+        signal.signal(ending, end)
+    try:
+        _run(batch=batch, prometheus=prometheus, common=common)
+    except (KeyboardInterrupt, click.Abort):
+        if not ended:
+            raise
+        return _SIGNALLED + ended[0]
+    return 0
+
+
+def _run(*, batch: bool, prometheus: bool | None, common: options.Common) -> None:
     from bot.commands.demo import Demo  # noqa: PLC0415 - so that --help starts fast
     from bot.surfaces.cli.inputs import make_engine, overlays  # noqa: PLC0415
     from bot.surfaces.cli.progress import Progress  # noqa: PLC0415
 
-    for ending in (signal.SIGTERM, signal.SIGHUP):
-        # Ended from outside, it cleans up as after Ctrl-C: no server and no files stay behind.
-        signal.signal(ending, lambda *_: signal.raise_signal(signal.SIGINT))
     with asyncio.Runner() as runner:
         with Progress("simulating 8 nodes of 8 GPUs"):
             engine = make_engine(overlays(common))
             demo = runner.run(Demo.start(engine, prometheus=prometheus))
         try:
             if common.as_json:
-                return _document(runner, demo)
+                _document(runner, demo)
+                return
             _script(runner, demo, common.color)
             if not batch and sys.stdin.isatty():
                 _prompt(runner, demo, common.color)
         finally:
             runner.run(demo.aclose())
-    return 0
 
 
-def _document(runner: asyncio.Runner, demo: Demo) -> int:
+def _document(runner: asyncio.Runner, demo: Demo) -> None:
     from dataclasses import replace  # noqa: PLC0415
 
     from bot.commands.demo import SCRIPT  # noqa: PLC0415
@@ -66,7 +85,7 @@ def _document(runner: asyncio.Runner, demo: Demo) -> int:
         for words in SCRIPT
     ]
     opening = demo.opening()
-    return show(replace(opening, data={**opening.data, "steps": steps}), as_json=True)
+    show(replace(opening, data={**opening.data, "steps": steps}), as_json=True)
 
 
 def _script(runner: asyncio.Runner, demo: Demo, color: str) -> None:
@@ -84,7 +103,9 @@ def _prompt(runner: asyncio.Runner, demo: Demo, color: str) -> None:
     with suppress(ImportError):
         import readline  # noqa: F401, PLC0415 - gives input() a history where it is built in
 
-    click.echo("\nAsk about the fleet: sweep, why node-3:5, decode xid 79; quit ends.")
+    click.echo(
+        "\nAsk about the fleet: sweep, why node-3:5, decode xid 79; help says more, quit ends."
+    )
     while True:
         try:
             typed = input("gpuwhy> ").strip()
@@ -110,6 +131,8 @@ def _words(typed: str) -> list[str]:
 
     if not typed:
         return []
+    if typed in _HELP:
+        return ["help"]
     request = understand(typed) or parse_words(typed.removeprefix("gpuwhy "))
     match request.command:
         case "sweep":
@@ -118,4 +141,6 @@ def _words(typed: str) -> list[str]:
             return ["why", str(request.args["target"])]
         case "decode":
             return ["decode", str(request.args["text"])]
+        case "help":
+            return ["help"]
     raise UsageError(f"the demonstration has no {request.command}", hint=_HINT)

@@ -2,7 +2,7 @@
 
 0 answered, 1 answered and ``--fail-on`` was met, 2 wrong usage or unreadable input, 3 the source
 could not be reached, 70 an error in gpuwhy itself, 130 interrupted, 141 the reader of the output
-went away.
+went away, 143 a demonstration that was told to end.
 """
 
 from __future__ import annotations
