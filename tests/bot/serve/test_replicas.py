@@ -17,7 +17,7 @@ from tests.support.postgres import start_postgres
 from tests.support.waiting import drained
 
 # GPUWHY_TEST_REQUESTS asks for more than is quick.
-REQUESTS = int(os.environ.get("GPUWHY_TEST_REQUESTS", "100"))
+REQUESTS = int(os.environ.get("GPUWHY_TEST_REQUESTS", "60"))
 CHANNELS = 12
 
 
