@@ -40,6 +40,7 @@ class Demo:
         source: where its readings come from.
         at: the moment judged (Unix seconds).
         how: what serves the readings, in words.
+        everything: whether answers list all readings that were missing.
     """
 
     engine: Engine
@@ -48,6 +49,7 @@ class Demo:
     at: float
     how: str
     _held: AsyncExitStack
+    everything: bool = False
 
     @classmethod
     async def start(cls, engine: Engine, *, prometheus: bool | None = None) -> Self:
@@ -125,7 +127,11 @@ class Demo:
         match words:
             case ["sweep"]:
                 return await sweep.run(
-                    engine=self.engine, source=self.source, at=self.at, window_s=_WINDOW_S
+                    engine=self.engine,
+                    source=self.source,
+                    at=self.at,
+                    window_s=_WINDOW_S,
+                    everything=self.everything,
                 )
             case ["why", *target] if target:
                 return await why.run(
@@ -134,6 +140,7 @@ class Demo:
                     source=self.source,
                     at=self.at,
                     window_s=_WINDOW_S,
+                    everything=self.everything,
                 )
             case ["decode", *text] if text:
                 return decode.run(" ".join(text), catalogue=self.engine.catalogue)

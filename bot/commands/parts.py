@@ -10,7 +10,6 @@ from bot.answer import (
     Block,
     Bullet,
     Bullets,
-    Code,
     Fields,
     Heading,
     Level,
@@ -28,7 +27,7 @@ from bot.answer import (
     plain,
     strong,
 )
-from bot.phrases import count, some
+from bot.phrases import count
 from bot.times import utc
 from engine.model import (
     Alternative,
@@ -38,7 +37,6 @@ from engine.model import (
     Entity,
     Evidence,
     Severity,
-    Unknown,
     Verdict,
 )
 from engine.units import duration
@@ -65,8 +63,6 @@ VERDICT_TONE = {
     Verdict.IDLE: Tone.GOOD,
     Verdict.UNKNOWN: Tone.WARNING,
 }
-# A line of dcgm-exporter's counters file: field, Prometheus type, help text.
-_COUNTERS_LINE = re.compile(r"[A-Z][A-Z0-9_]+,\s*(?:gauge|counter|label|histogram)\s*,.*")
 
 
 def severity(word: Severity | str) -> Span:
@@ -152,43 +148,6 @@ def period(at: float | None, window_s: float) -> str:
     return f"from {utc(at - window_s)} to {utc(at)}"
 
 
-def unseen_blocks(unknown: Sequence[Unknown]) -> Iterator[Block]:
-    """Yield what could not be seen, and the exact lines that would show it.
-
-    Signals that are missing for the same reason and block the same causes share a point; if it is
-    not the export that is missing, everything that is missing for one reason does.
-    """
-    if not unknown:
-        return
-    blocked: dict[tuple[str, str, str, str], dict[str, None]] = {}
-    for gap in unknown:
-        fix = "" if _COUNTERS_LINE.fullmatch(gap.fix) else gap.fix
-        key = (gap.needs, gap.cause, gap.why, fix)
-        blocked.setdefault(key, {}).update(dict.fromkeys(gap.blocks))
-    points: dict[tuple[str, ...], tuple[list[str], dict[str, None]]] = {}
-    for (signal, cause, why, fix), causes in blocked.items():
-        apart = tuple(causes) if cause == "metrics_missing" else ()
-        signals, all_causes = points.setdefault((cause, why, fix, *apart), ([], {}))
-        signals.append(signal or cause)
-        all_causes.update(causes)
-    yield Heading(line("Not seen"), 2)
-    yield Bullets(
-        tuple(
-            _unseen(signals, cause, why, fix, tuple(causes))
-            for (cause, why, fix, *_), (signals, causes) in points.items()
-        )
-    )
-    lines = list(dict.fromkeys(g.fix for g in unknown if _COUNTERS_LINE.fullmatch(g.fix)))
-    if lines:
-        yield Text(line("Add to the counters file of dcgm-exporter to see it:"))
-        yield Code("\n".join(lines), "csv")
-
-
-def needs(unknown: Iterable[Unknown]) -> list[str]:
-    """Return the signals that were missing, each once, in order."""
-    return list(dict.fromkeys(gap.needs for gap in unknown if gap.needs))
-
-
 def warning_blocks(warnings: Iterable[str]) -> Iterator[Block]:
     """Yield what the source or the reader complained about."""
     for text in dict.fromkeys(warnings):
@@ -222,16 +181,6 @@ def _effect(effect: Effect) -> Bullet:
 def _alternative(other: Alternative) -> Bullet:
     under = (Bullet(line(code(other.command))),) if other.command else ()
     return Bullet(line(code(other.cause), f": {other.told_apart_by}"), under)
-
-
-def _unseen(
-    signals: Sequence[str], cause: str, why: str, fix: str, causes: Sequence[str]
-) -> Bullet:
-    head: list[Span | str] = [code(some(signals)), f": {why}", muted(f" ({cause})")]
-    if causes:
-        head.append(f"; cannot tell: {some(causes)}")
-    under = (Bullet(line("fix: ", fix)),) if fix else ()
-    return Bullet(line(*head), under)
 
 
 def _references(references: Sequence[str]) -> Iterator[Span]:

@@ -28,7 +28,7 @@ from bot.answer import (
     muted,
     strong,
 )
-from bot.commands import parts
+from bot.commands import parts, partsunseen
 from bot.commands.decode import words
 from bot.phrases import count, some
 from engine.errors import GpuwhyError, InputError
@@ -72,6 +72,7 @@ def run(
     diagnose: Diagnose | None = None,
     errors: Sequence[GpuwhyError] = (),
     on_progress: Callable[[int, int | None], None] | None = None,
+    everything: bool = False,
 ) -> Answer:
     """Read every input; one that cannot be read does not stop the others.
 
@@ -81,6 +82,7 @@ def run(
         diagnose: judges readings by the rules; None leaves that out.
         errors: what went wrong with other inputs before.
         on_progress: told how many bytes of how many of the current input have been read.
+        everything: list all readings that were missing, not only the first few.
 
     Raises:
         InputError: none of the inputs can be read.
@@ -103,7 +105,7 @@ def run(
     found = [Part(name, part) for name, part in zip(names, reads, strict=True)]
     if together is not None:
         found.insert(0, Part(None, together))
-    return answer(found, reading.causes, errors=errors)
+    return answer(found, reading.causes, errors=errors, everything=everything)
 
 
 def judged_by(engine: Engine) -> Diagnose:
@@ -138,6 +140,7 @@ def answer(
     causes: Sequence[str],
     *,
     errors: Sequence[GpuwhyError] = (),
+    everything: bool = False,
 ) -> Answer:
     """Return what was read as an answer.
 
@@ -145,11 +148,12 @@ def answer(
         found: one part an input, at least one.
         causes: those of all parts, best first.
         errors: what could not be read.
+        everything: list all readings that were missing.
     """
     reads = [part.read for part in found]
     return Answer(
         title=_title(reads, causes),
-        blocks=tuple(_blocks(found, causes)),
+        blocks=tuple(_blocks(found, causes, everything)),
         data=_data(found, causes),
         level=_level(reads),
         errors=tuple(errors),
@@ -215,7 +219,7 @@ def _places(reads: Sequence[Read]) -> tuple[str, ...]:
     return _unique(entity.name for entity in named)
 
 
-def _blocks(found: Sequence[Part], causes: Sequence[str]) -> Iterator[Block]:
+def _blocks(found: Sequence[Part], causes: Sequence[str], everything: bool) -> Iterator[Block]:
     for part in sorted(found, key=lambda part: (part.name is not None, _worst(part.read))):
         if len(found) > 1 and not _silent(part.read):
             yield Heading(line(part.name or "All together"))
@@ -234,7 +238,9 @@ def _blocks(found: Sequence[Part], causes: Sequence[str]) -> Iterator[Block]:
     if errata:
         yield Heading(line("Often told otherwise"), 2)
         yield bullets(line(erratum) for erratum in errata)
-    yield from parts.unseen_blocks(_unknown([part.read for part in found]))
+    yield from partsunseen.unseen_blocks(
+        _unknown([part.read for part in found]), everything=everything
+    )
     if len(causes) > 1:
         yield Text(line("Causes, best first: ", ", ".join(causes)))
 

@@ -18,7 +18,7 @@ from bot.answer import (
     muted,
     strong,
 )
-from bot.commands import parts
+from bot.commands import parts, partsunseen
 from bot.phrases import count, entities, some
 from bot.times import utc
 from engine.model import Change, Entity, Kind, Verdict, Why, to_json
@@ -38,6 +38,7 @@ async def run(
     at: float | None,
     window_s: float,
     logs: LogSource | None = None,
+    everything: bool = False,
 ) -> Answer:
     """Diagnose a target.
 
@@ -48,6 +49,7 @@ async def run(
         at: the moment to judge (Unix seconds); None for the source's newest.
         window_s: how far back to look (s).
         logs: where Xids of kernel logs come from, if anything is configured.
+        everything: list all readings that were missing, not only the first few.
 
     Raises:
         UsageError: the target is not understood or does not exist.
@@ -55,14 +57,14 @@ async def run(
     """
     found = await engine.why(target, source, at=at, window_s=window_s, logs=logs)
     core = frozenset(s.id for s in engine.catalogue.signals.values() if s.core)
-    return answer(found, core)
+    return answer(found, core, everything=everything)
 
 
-def answer(why: Why, core: frozenset[str] = frozenset()) -> Answer:
+def answer(why: Why, core: frozenset[str] = frozenset(), *, everything: bool = False) -> Answer:
     """Return a diagnosis as an answer; ``core`` are the signals that a verdict needs."""
     return Answer(
         title=_title(why, core),
-        blocks=tuple(_blocks(why)),
+        blocks=tuple(_blocks(why, everything)),
         data=to_json(why),
         level=parts.worst(why.diagnoses, why.verdict, notes=bool(why.notes)),
     )
@@ -93,7 +95,7 @@ def _title(why: Why, core: frozenset[str]) -> Line:
 
 def _checked(why: Why) -> str:
     said = f"none of the {why.coverage.checked} causes that could be checked holds"
-    missing = parts.needs(why.unknown)
+    missing = partsunseen.needs(why.unknown)
     if not why.coverage.unseen and not missing:
         return f"{said}, and none is left out"
     left = f"; {why.coverage.unseen} could not be checked"
@@ -115,7 +117,7 @@ def _no_verdict(why: Why, core: frozenset[str]) -> str:
     return "; ".join(f"{some(names, 4)}: {why}" if names else why for why, names in reasons.items())
 
 
-def _blocks(why: Why) -> Iterator[Block]:
+def _blocks(why: Why, everything: bool) -> Iterator[Block]:
     for number, diagnosis in enumerate(why.diagnoses):
         if number:
             yield Heading(line("Also: ", *parts.cause_line(diagnosis, why.target)))
@@ -129,7 +131,7 @@ def _blocks(why: Why) -> Iterator[Block]:
         yield Heading(line("Changed in the last day"), 2)
         yield bullets(_change(change, why.at) for change in why.changes)
     yield from parts.warning_blocks(why.warnings)
-    yield from parts.unseen_blocks(why.unknown)
+    yield from partsunseen.unseen_blocks(why.unknown, everything=everything)
     yield parts.about(_about(why))
 
 

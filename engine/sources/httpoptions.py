@@ -26,6 +26,7 @@ class HttpOptions:
         headers: sent with every request, for example ``X-Scope-OrgID``.
         timeout_s: the longest one request may take, from connecting to the last byte (s).
         verify: False accepts any server certificate.
+        slow_hint: what to do about a server that does not answer in time.
     """
 
     bearer_token: str | None = field(default=None, repr=False)
@@ -37,6 +38,7 @@ class HttpOptions:
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     timeout_s: float = 30.0
     verify: bool = True
+    slow_hint: str = "raise the time-out, or ask about less"
 
     def __post_init__(self) -> None:
         """Refuse what could never be sent."""

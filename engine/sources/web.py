@@ -132,7 +132,7 @@ class WebClient:
                 # A kept connection may have been closed by the server in the meantime. These
                 # queries change nothing, so asking once more is safe.
                 if repeated or not hung_up(e):
-                    raise explain(e, where, self.options.timeout_s, self.redact) from e
+                    raise explain(e, where, self.options, self.redact) from e
                 repeated = True
 
     def _open(self) -> aiohttp.ClientSession:

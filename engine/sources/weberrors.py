@@ -9,6 +9,7 @@ from collections.abc import Callable
 import aiohttp
 
 from engine.errors import SourceError
+from engine.sources.httpoptions import HttpOptions
 from engine.sources.text import looks_like_html, show
 
 CREDENTIALS = (
@@ -34,14 +35,14 @@ def hung_up(error: Exception) -> bool:
 
 
 def explain(
-    error: Exception, where: str, timeout_s: float, redact: Callable[[str], str]
+    error: Exception, where: str, options: HttpOptions, redact: Callable[[str], str]
 ) -> SourceError:
     """Return the error for a request that got no whole answer.
 
     Args:
         error: what aiohttp raised.
         where: the address, without secrets.
-        timeout_s: how long was waited at most (s).
+        options: how long was waited at most, and what can be done about it.
         redact: takes secrets out of what the server sent.
     """
     tls = _tls_error(error)
@@ -55,8 +56,8 @@ def explain(
         )
     if isinstance(error, TimeoutError):
         return SourceError(
-            f"{where} did not answer within {timeout_s:g} s",
-            hint="raise the time-out, or ask about less",
+            f"{where} did not answer within {options.timeout_s:g} s",
+            hint=options.slow_hint,
             code="source_timeout",
         )
     if isinstance(error, aiohttp.ClientConnectorDNSError):

@@ -31,8 +31,11 @@ _HINT = "ask: sweep, why node-3:5, decode xid 79, help or quit"
     default=None,
     help="Force how the readings are served (default: Prometheus if it is installed).",
 )
+@options.everything
 @options.common
-def command(*, batch: bool, prometheus: bool | None, common: options.Common) -> int:
+def command(
+    *, batch: bool, prometheus: bool | None, everything: bool, common: options.Common
+) -> int:
     """Run everything on a simulated fleet of 64 GPUs with ten planted faults.
 
     Nothing has to be configured, and nothing leaves this machine.
@@ -47,7 +50,7 @@ def command(*, batch: bool, prometheus: bool | None, common: options.Common) -> 
         # Ended from outside, it cleans up as after Ctrl-C: no server and no files stay behind.
         signal.signal(ending, end)
     try:
-        _run(batch=batch, prometheus=prometheus, common=common)
+        _run(batch=batch, prometheus=prometheus, everything=everything, common=common)
     except (KeyboardInterrupt, click.Abort):
         if not ended:
             raise
@@ -55,7 +58,7 @@ def command(*, batch: bool, prometheus: bool | None, common: options.Common) -> 
     return 0
 
 
-def _run(*, batch: bool, prometheus: bool | None, common: options.Common) -> None:
+def _run(*, batch: bool, prometheus: bool | None, everything: bool, common: options.Common) -> None:
     from bot.commands.demo import Demo  # noqa: PLC0415 - so that --help starts fast
     from bot.surfaces.cli.inputs import make_engine, overlays  # noqa: PLC0415
     from bot.surfaces.cli.progress import Progress  # noqa: PLC0415
@@ -64,6 +67,7 @@ def _run(*, batch: bool, prometheus: bool | None, common: options.Common) -> Non
         with Progress("simulating 8 nodes of 8 GPUs"):
             engine = make_engine(overlays(common))
             demo = runner.run(Demo.start(engine, prometheus=prometheus))
+            demo.everything = everything
         try:
             if common.as_json:
                 _document(runner, demo)

@@ -19,9 +19,14 @@ if TYPE_CHECKING:
     from bot.surfaces.cli.options import Common, LogOptions, SourceOptions
     from engine.catalogue.types import Catalogue
     from engine.diagnosis import Engine
+    from engine.sources.httpoptions import HttpOptions
     from engine.sources.logs.port import LogSource
     from engine.sources.port import Source
 
+_SLOW = (
+    "raise --timeout (GPUWHY_PROMETHEUS_TIMEOUT, prometheus.timeout in the configuration), "
+    "or ask about less"
+)
 OnProgress = Callable[[int, int], None]
 
 
@@ -117,10 +122,10 @@ def open_source(options: SourceOptions, settings: Settings, on_progress: OnProgr
     if options.scrape:
         from engine.sources.scrape import ScrapeSource  # noqa: PLC0415 - aiohttp
 
-        return ScrapeSource(options.scrape, on_progress=on_progress)
+        return ScrapeSource(options.scrape, options=_patient(options), on_progress=on_progress)
     url = options.prometheus or settings.prometheus.url
     if url:
-        return _prometheus(url, settings.prometheus)
+        return _prometheus(url, settings.prometheus, options.timeout)
     raise UsageError(
         "no source of readings",
         hint="give --prometheus URL, --metrics FILE or --scrape URL, or set GPUWHY_PROMETHEUS_URL",
@@ -128,7 +133,18 @@ def open_source(options: SourceOptions, settings: Settings, on_progress: OnProgr
     )
 
 
-def _prometheus(url: str, settings: Prometheus) -> Source:
+def _patient(options: SourceOptions) -> HttpOptions:
+    """Return how exporters are asked."""
+    from engine.sources.httpoptions import HttpOptions  # noqa: PLC0415
+    from engine.sources.scrape import TIMEOUT_S  # noqa: PLC0415
+
+    return HttpOptions(
+        timeout_s=options.timeout or TIMEOUT_S,
+        slow_hint="raise --timeout, or look why the exporter is slow",
+    )
+
+
+def _prometheus(url: str, settings: Prometheus, timeout_s: float | None) -> Source:
     from engine.sources.prometheus import PrometheusConfig, PrometheusSource  # noqa: PLC0415
 
     # Credentials belong to the server they were configured for; another one must not see them.
@@ -145,8 +161,9 @@ def _prometheus(url: str, settings: Prometheus) -> Source:
             key=_text(settings.key) if trusted else None,
             ca=_text(settings.ca),
             headers=settings.headers if trusted else {},
-            timeout_s=settings.timeout,
+            timeout_s=timeout_s or settings.timeout,
             verify=settings.verify,
+            slow_hint=_SLOW,
         )
     )
 

@@ -60,11 +60,15 @@ class Common:
 
 @dataclass(frozen=True, slots=True)
 class SourceOptions:
-    """Where readings come from, as given on the command line; at most one is set."""
+    """Where readings come from, as given on the command line; at most one is set.
+
+    ``timeout`` is the longest wait for one answer (s); None: as configured.
+    """
 
     prometheus: str | None
     metrics: tuple[str, ...]
     scrape: tuple[str, ...]
+    timeout: float | None = None
 
     def as_typed(self) -> str:
         """Return the options that name the source, to be put into a command that is offered.
@@ -120,6 +124,12 @@ _SOURCE = (
         "--metrics", metavar="FILE", multiple=True, help="Read a metrics file; - is stdin."
     ),
     click.option("--scrape", metavar="URL", multiple=True, help="Scrape this exporter directly."),
+    click.option(
+        "--timeout",
+        type=parse_span,
+        metavar="SPAN",
+        help="Longest wait for one answer of it (default: prometheus.timeout, 30s).",
+    ),
 )
 _LOGS = (
     click.option("--loki", metavar="URL", help="Take Xids from the kernel logs of this Loki."),
@@ -143,6 +153,9 @@ _PERIOD = (
     click.option(
         "--window", type=_window, metavar="SPAN", help="How far back to look (default: 15m)."
     ),
+)
+everything = click.option(
+    "--all", "everything", is_flag=True, help="Leave nothing out: all readings that are missing."
 )
 fail_on = click.option(
     "--fail-on",

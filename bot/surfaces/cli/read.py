@@ -17,9 +17,12 @@ _CHUNK = 1 << 20
 
 @click.command("read")
 @click.argument("files", nargs=-1, metavar="[FILE…|-]")
+@options.everything
 @options.fail_on
 @options.common
-def command(files: tuple[str, ...], fail_on: Level | None, common: options.Common) -> int:
+def command(
+    files: tuple[str, ...], everything: bool, fail_on: Level | None, common: options.Common
+) -> int:
     """Say what logs, tool output, metrics and traces show; kinds of text may be mixed.
 
     Without FILE, or with -, standard input is read.
@@ -34,6 +37,7 @@ def command(files: tuple[str, ...], fail_on: Level | None, common: options.Commo
     if common.server:
         from bot.surfaces.cli import remote  # noqa: PLC0415 - not paid for without --server
 
+        remote.no_more(everything)
         with Progress("asking"):
             answer = remote.read(common, named, _stdin())
         return show(answer, as_json=common.as_json, color=common.color, fail_on=fail_on)
@@ -45,6 +49,7 @@ def command(files: tuple[str, ...], fail_on: Level | None, common: options.Commo
             catalogue=engine.catalogue,
             diagnose=judged_by(engine),
             on_progress=progress,
+            everything=everything,
         )
     return show(answer, as_json=common.as_json, color=common.color, fail_on=fail_on)
 

@@ -76,9 +76,23 @@ def no_source(source: SourceOptions, logs: LogOptions | None = None) -> None:
     if logs is not None and logs.given:
         said = "a source of logs and --server were both given"
         raise UsageError(said, hint="the server asks its own; leave one out")
+    if source.timeout is not None:
+        said = "--timeout and --server were both given"
+        raise UsageError(said, hint="the server has prometheus.timeout of its own")
     if source.prometheus or source.metrics or source.scrape:
         said = "a source of readings and --server were both given"
         raise UsageError(said, hint="the server asks its own; leave one out")
+
+
+def no_more(everything: bool) -> None:
+    """Refuse ``--all``, which a server does not know.
+
+    Raises:
+        UsageError: it is given.
+    """
+    if everything:
+        said = "--all and --server were both given"
+        raise UsageError(said, hint="--json has all readings that are missing")
 
 
 def read(common: Common, names: Sequence[str], stdin: Iterable[bytes]) -> Answer:

@@ -16,6 +16,7 @@ from bot.surfaces.cli.output import show
 @options.source
 @options.logs
 @options.period
+@options.everything
 @options.fail_on
 @options.common
 def command(
@@ -25,14 +26,18 @@ def command(
     logs: options.LogOptions,
     at: float | None,
     window: float | None,
+    everything: bool,
     fail_on: Level | None,
     common: options.Common,
 ) -> int:
     """Find everything that is sick, worst first, grouped by root cause."""
     if common.server:
+        from bot.surfaces.cli.remote import no_more  # noqa: PLC0415 - so that --help starts fast
+
+        no_more(everything)
         answer = _remote(where, source, logs, at, window, common)
     else:
-        answer = asyncio.run(_ask(where, source, logs, at, window, common))
+        answer = asyncio.run(_ask(where, source, logs, at, window, everything, common))
     return show(answer, as_json=common.as_json, color=common.color, fail_on=fail_on)
 
 
@@ -58,6 +63,7 @@ async def _ask(
     logs: options.LogOptions,
     at: float | None,
     window: float | None,
+    everything: bool,
     common: options.Common,
 ) -> Answer:
     from bot.commands import sweep  # noqa: PLC0415 - so that --help starts fast
@@ -75,6 +81,7 @@ async def _ask(
                 at=at,
                 window_s=window or setup.settings.window,
                 logs=setup.logs,
+                everything=everything,
                 where=matchers,
                 source_option=source.as_typed(),
             )

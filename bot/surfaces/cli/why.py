@@ -18,6 +18,7 @@ from engine.topology import parse_target
 @options.source
 @options.logs
 @options.period
+@options.everything
 @options.fail_on
 @options.common
 def command(
@@ -27,6 +28,7 @@ def command(
     logs: options.LogOptions,
     at: float | None,
     window: float | None,
+    everything: bool,
     fail_on: Level | None,
     common: options.Common,
 ) -> int:
@@ -37,9 +39,12 @@ def command(
     """
     asked = _target(" ".join(target))
     if common.server:
+        from bot.surfaces.cli.remote import no_more  # noqa: PLC0415 - so that --help starts fast
+
+        no_more(everything)
         answer = _remote(asked, source, logs, at, window, common)
     else:
-        answer = asyncio.run(_ask(asked, source, logs, at, window, common))
+        answer = asyncio.run(_ask(asked, source, logs, at, window, everything, common))
     return show(answer, as_json=common.as_json, color=common.color, fail_on=fail_on)
 
 
@@ -78,6 +83,7 @@ async def _ask(
     logs: options.LogOptions,
     at: float | None,
     window: float | None,
+    everything: bool,
     common: options.Common,
 ) -> Answer:
     from bot.commands import why  # noqa: PLC0415 - so that --help starts fast
@@ -94,6 +100,7 @@ async def _ask(
                 at=at,
                 window_s=window or setup.settings.window,
                 logs=setup.logs,
+                everything=everything,
             )
         finally:
             await setup.aclose()

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
 
-from bot.answer import Level, Steps
+from bot.answer import Code, Heading, Level, Steps, text_of
 from bot.commands import sweep, why
 from bot.render import plain
 from engine.catalogue import load_catalogue
@@ -59,6 +60,62 @@ async def test_healthy_says_over_what_and_what_was_not_seen(engine, source):
     assert "node-9:0 is healthy in the samples given, which have no times: none of the " in text
     assert "could not be checked (not seen: " in text
     assert "Add to the counters file of dcgm-exporter" in text
+
+
+async def test_some_of_the_missing_readings_are_listed_and_all_if_wanted(engine, source):
+    short = await why.run("node-9:0", engine=engine, source=source, at=None, window_s=900)
+    whole = await why.run(
+        "node-9:0", engine=engine, source=source, at=None, window_s=900, everything=True
+    )
+    assert short.data == whole.data
+    assert len(unseen(short)) == 5
+    assert unseen(whole)[:5] == unseen(short)
+    assert len(unseen(whole)) > 10
+    told = re.search(
+        r"^(\d+) more readings are missing; .* --all lists", plain.render(short), re.MULTILINE
+    )
+    listed = sum(len(signals_of(point)) for point in unseen(whole)[5:])
+    assert int(told[1]) == listed
+    assert "--all" not in plain.render(whole)
+    lines = code_lines(short)
+    assert 0 < len(lines) < len(code_lines(whole))
+    assert set(lines) <= set(code_lines(whole))
+
+
+async def test_a_sweep_lists_as_many_and_says_less_of_each_incident(engine, source):
+    short = await sweep.run(engine=engine, source=source, at=None, window_s=900)
+    whole = await sweep.run(engine=engine, source=source, at=None, window_s=900, everything=True)
+    assert short.data == whole.data
+    assert len(unseen(short)) == 5 < len(unseen(whole))
+    assert len(plain.render(short)) < len(plain.render(whole))
+
+
+def test_a_sweep_that_found_nothing_speaks_of_no_samples():
+    empty = replace(answers.SWEEPS["empty"], at=None, window_s=900.0)
+    text = plain.render(sweep.answer(empty))
+    assert "window: 15 min" in text
+    assert "in the samples given" not in text
+    assert "--at" in text
+
+
+def unseen(answer):
+    """Return the points under "Not seen"."""
+    blocks = iter(answer.blocks)
+    for block in blocks:
+        if isinstance(block, Heading) and text_of(block.line) == "Not seen":
+            return next(blocks).items
+    return ()
+
+
+def signals_of(point):
+    """Return the readings that a point names."""
+    named = point.line[0].text
+    head, _, more = named.partition(" and ")
+    return [*head.split(", "), *([""] * int(more.split()[0]) if more else [])]
+
+
+def code_lines(answer):
+    return [line for b in answer.blocks if isinstance(b, Code) for line in b.text.splitlines()]
 
 
 async def test_a_target_that_is_not_there_is_an_error_or_unknown(engine, source):

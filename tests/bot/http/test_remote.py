@@ -104,6 +104,10 @@ def test_the_same_output_as_here(words, form, address, metrics, tmp_path, monkey
         (["decode", "1", "--server", "http://u:p@x"], 2, "GPUWHY_TOKEN"),
         (["decode", "1", "--server", "http://127.0.0.1:1"], 3, "cannot be reached"),
         (["why", "a:1", "--server", "http://x", "--metrics", "f"], 2, "its own"),
+        (["why", "a:1", "--server", "http://x", "--timeout", "9s"], 2, "prometheus.timeout"),
+        (["why", "a:1", "--server", "http://x", "--all"], 2, "--json has all"),
+        (["sweep", "--server", "http://x", "--all"], 2, "--json has all"),
+        (["read", "f", "--server", "http://x", "--all"], 2, "--json has all"),
         (["decode", "1", "--server", "http://x", "--overlay", "f"], 2, "--overlay"),
     ],
 )

@@ -38,6 +38,17 @@ def test_the_configured_server_is_the_default_and_an_option_wins():
     assert isinstance(source(settings, metrics=("a",)), FileSource)
 
 
+def test_the_time_out_is_the_one_given_or_configured_and_its_name_is_told():
+    settings = Settings(prometheus=Prometheus(url="http://prom:9090", timeout=7))
+    assert source(settings)._config.timeout_s == 7
+    patient = source(settings, timeout=90.0)
+    assert patient._config.timeout_s == 90
+    for name in ("--timeout", "GPUWHY_PROMETHEUS_TIMEOUT", "prometheus.timeout"):
+        assert name in patient._config.slow_hint
+    scraped = source(scrape=("http://node-1:9400",), timeout=20.0)
+    assert scraped._web.options.timeout_s == 20
+
+
 def test_no_source_and_two_sources_are_refused():
     with pytest.raises(UsageError, match="no source of readings"):
         source()
