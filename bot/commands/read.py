@@ -44,6 +44,8 @@ _KNOWN = (
     "nccl-tests, traces (nsys, PyTorch, ncu, py-spy), storage and network tools"
 )
 _SEVERITIES = tuple(Severity)
+# Id of the finding that a text ends in the middle (`engine.readers.tracefile`).
+_TEXT_CUT = "text_cut"
 # Sources of a finding that are shown.
 _SOURCES = 2
 _T = TypeVar("_T")
@@ -94,6 +96,7 @@ def run(
     errors = list(errors)
     for one in inputs:
         try:
+            _named_file(one)
             reading.add(one.name, one.source, on_progress)
             names.append(one.name)
         except InputError as error:
@@ -106,6 +109,19 @@ def run(
     if together is not None:
         found.insert(0, Part(None, together))
     return answer(found, reading.causes, errors=errors, everything=everything)
+
+
+def _named_file(one: Input) -> None:
+    """Refuse an empty name, which would stand for the current folder.
+
+    Raises:
+        InputError: the name is empty.
+    """
+    if isinstance(one.source, Path) and not one.name.strip():
+        raise InputError(
+            "the name of the file is empty",
+            hint="give a file, or - for standard input; an unset variable of the shell reads so",
+        )
 
 
 def judged_by(engine: Engine) -> Diagnose:
@@ -186,6 +202,7 @@ def _level(reads: Sequence[Read]) -> Level:
     severities += [d.severity for r in reads for d in r.diagnoses]
     levels = [parts.severity_level(s) for s in severities]
     unread = any(not r.findings and not r.diagnoses and r.unread_lines for r in reads)
+    unread = unread or not any(r.kinds for r in reads)
     return max([*levels, Level.UNKNOWN if unread else Level.CLEAR])
 
 
@@ -203,6 +220,8 @@ def _title(reads: Sequence[Read], causes: Sequence[str]) -> Line:
     places = _places(reads)
     if places:
         spans.append(f" on {some(places, 3)}")
+    if any(f.id == _TEXT_CUT for r in reads for f in r.findings):
+        spans.append("; it ends in the middle")
     if causes:
         spans += ["; cause: ", code(causes[0])]
         if causes[1:]:
@@ -212,8 +231,9 @@ def _title(reads: Sequence[Read], causes: Sequence[str]) -> Line:
 
 def _places(reads: Sequence[Read]) -> tuple[str, ...]:
     """Return the names of what is told of: of what is wrong, if anything is."""
-    told = [(d.severity, d.entity) for r in reads for d in r.diagnoses]
-    told += [(f.severity, f.entity) for r in reads for f in r.findings if f.entity]
+    told = [(f.severity, f.entity) for r in reads for f in r.findings if f.entity]
+    told += [(d.severity, d.entity) for r in reads for d in r.diagnoses]
+    told.sort(key=lambda one: _SEVERITIES.index(one[0]))
     wrong = [entity for severity, entity in told if severity is not Severity.INFO]
     named = [entity for entity in wrong or [e for _, e in told] if entity and _named(entity)]
     return _unique(entity.name for entity in named)
@@ -246,9 +266,14 @@ def _blocks(found: Sequence[Part], causes: Sequence[str], everything: bool) -> I
 
 
 def _in_order(findings: Sequence[Finding], causes: Sequence[str]) -> list[Finding]:
-    """Return findings in the order of their causes; the rest keep their places after those."""
+    """Return findings in the order of their causes; the rest keep their places after those.
+
+    That the text itself is cut comes before all.
+    """
 
     def place(finding: Finding) -> int:
+        if finding.id == _TEXT_CUT:
+            return -1
         known = finding.cause in causes
         return causes.index(str(finding.cause)) if known else len(causes)
 

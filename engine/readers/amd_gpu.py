@@ -6,6 +6,7 @@ Names, units and semantics: ROCm/device-metrics-exporter 1.5.2 metricslist.md (s
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from math import isfinite
 
@@ -102,6 +103,14 @@ def hot_spot(gpu: AmdGpu) -> float | None:
     """Return the hottest temperature of the die (Celsius)."""
     names = ("gpu_junction_temperature", "gpu_edge_temperature")
     return next((gpu.now[n] for n in names if gpu.now.get(n)), None)
+
+
+def hot_spots(named: Iterable[tuple[str | None, Series]]) -> Iterator[tuple[Entity, float]]:
+    """Yield the boards among series, each with the hottest temperature of its die."""
+    for gpu in amd_gpus([(bare, s) for bare, s in named if bare and is_amd(s)]):
+        hot = hot_spot(gpu)
+        if hot is not None:
+            yield gpu.entity, hot
 
 
 def finding(

@@ -8,15 +8,16 @@ say in `engine.readers.serving`.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
-from engine.model import Severity, Verdict, Why
+from engine.model import Entity, Severity, Verdict, Why
 from engine.readers.base import Context, Result
 from engine.readers.families import Families
 from engine.readers.gaps import gaps_of
 from engine.readers.readings import merge
+from engine.readers.ruledout import ruled_out
 from engine.signals.labels import gpu_entity
 from engine.sources.sampleline import LineError, parse_head, parse_tail
 
@@ -116,6 +117,7 @@ class ExporterReader:
             answers = self._context.diagnose("\n".join([*self._lines, ""]).encode())
             merge(result, _doubted(answers, collected))
             _shorten(result, answers, collected)
+            result.diagnoses = ruled_out(result.diagnoses, _temperatures(collected))
         wrong = {d.entity.name for d in result.diagnoses}
         result.findings += amd_slowed(collected, wrong)
         result.findings.sort(key=lambda f: _SEVERITIES.index(f.severity))
@@ -197,6 +199,16 @@ def _shorten(result: Result, answers: Sequence[Why], collected: Collected) -> No
     result.findings = [*gaps.untold, *result.findings]
     result.findings.sort(key=lambda f: _SEVERITIES.index(f.severity))
     result.notes += gaps.notes
+
+
+def _temperatures(collected: Collected) -> Iterator[tuple[Entity, float]]:
+    """Die temperatures of the GPUs, of either maker."""
+    from engine.readers.amd_gpu import amd_name, hot_spots  # noqa: PLC0415
+
+    for series in collected.of("gpu_temp"):
+        if series.value is not None:
+            yield gpu_entity([series.place]), series.value
+    yield from hot_spots((amd_name(s.name), s) for s in collected.series.values())
 
 
 def _doubted(answers: Sequence[Why], collected: Collected) -> list[Why]:

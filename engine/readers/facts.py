@@ -97,5 +97,8 @@ class Facts:
         return Severity(entry["severity"]) if entry else Severity.MEDIUM
 
     def weigh(self, burst: Burst) -> int:
-        """Return the severity as a number, 0 the worst."""
+        """Return the severity as a number, 0 the worst; what nobody documents comes last."""
+        known = self.xid(burst.code) if isinstance(burst, XidBurst) else self.sxid(burst.code)
+        if known is None:
+            return len(SEVERITIES)
         return SEVERITIES.index(self.severity(burst))

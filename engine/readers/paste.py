@@ -17,6 +17,7 @@ from engine.readers.documents import MAX_DOCUMENT, DocumentReader, fits, parse, 
 from engine.readers.guard import Guard
 from engine.readers.joint import Joint
 from engine.readers.lines import Pass
+from engine.readers.mention import SHORT, mentioned
 from engine.readers.ranking import ranked
 from engine.readers.redact import redacted
 from engine.readers.storage.order import worst_first
@@ -157,12 +158,17 @@ class Reading:
                 reader.join(self._joint, name)
         run = Pass(readers, self._guard, self._lines)
         blocks = Blocks(chunks)
+        start = b""
         for block in blocks:
+            start += block[: SHORT + 1 - len(start)]
             run.block(block)
         run.finish()
         one.ordered += [
             (n, self._guard.finish(r)) for n, r in enumerate(readers) if n not in self._shared
         ]
+        if run.unread and not any(r.kinds or r.findings for _, r in one.ordered):
+            said_of = mentioned(start, self._catalogue)
+            one.ordered.append((_LAST_OF_ALL, Result(notes=said_of)))
         cut = blocks.cut + run.cut
         if cut:
             said = f"{cut} line(s) over {MAX_LINE} bytes were cut: their start was read."
@@ -242,8 +248,9 @@ def _file_of(folder: Path) -> Path:
     found = next(iter(sorted(folder.glob("*.parquet"))), None)
     if found is None:
         raise InputError(
-            f"{folder} is a folder without Parquet files of nsys",
-            hint=f"give the files in it: gpuwhy read {folder}/*",
+            f"{folder} is a folder",
+            hint=f"give the files in it: gpuwhy read {folder}/*; a folder is read as a whole only "
+            "if nsys export --type parquetdir wrote it",
         )
     return found
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from engine.catalogue.types import Catalogue, Signal, Spelling
@@ -28,6 +28,7 @@ from engine.model import (
     Why,
 )
 from engine.readers.base import Diagnose, Result
+from engine.readers.ruledout import ruled_out
 
 _SEVERITIES = tuple(Severity)
 _CLASSES = tuple(Class)
@@ -147,13 +148,18 @@ class Readings:
         if diagnose is not None and self._samples:
             answers = [self._named(answer) for answer in diagnose(self.exposition())]
             merge(result, answers, gaps=gaps)
-            result.diagnoses = _folded(result.diagnoses)
+            result.diagnoses = _folded(ruled_out(result.diagnoses, self._temperatures()))
             result.notes = _notes(answers, result.notes)
         if self.left_out:
             result.notes.append(
                 f"{self.left_out} reading(s) beyond the first {self.LIMIT} were not judged."
             )
         return result
+
+    def _temperatures(self) -> Iterator[tuple[Entity, float]]:
+        for (signal, key), samples in self._samples.items():
+            if signal == "gpu_temp":
+                yield self._entities[key], samples[-1].value
 
     def _labels(self, entity: Entity) -> dict[str, str]:
         host = entity.host or (_HOST if self._together else None)

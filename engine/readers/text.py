@@ -1,8 +1,8 @@
 """Pasted text and log files as blocks of whole lines, in bounded memory.
 
-Packed input is unpacked (`engine.readers.packed`), UTF-16 with a byte order mark is understood,
-NUL bytes that a crash left in a log are dropped, very long lines are cut; what is binary is
-refused. `clean` makes one line readable: colours, Windows line ends and marks of quotation go.
+Packed input is unpacked (`engine.readers.packed`), UTF-16 is understood, with a byte order mark or
+without, NUL bytes that a crash left in a log are dropped, very long lines are cut; what is binary
+is refused. `clean` makes one line readable: colours, Windows line ends and marks of quotation go.
 """
 
 from __future__ import annotations
@@ -37,6 +37,8 @@ _FENCE = re.compile(rb"(?m)^[ \t]{0,8}```(?:[a-z]{1,12}(?=\r?$))?|```[ \t]*(?=\r
 _MARK, _LINE_FEED = b">\n"
 _NUL_RUN = re.compile(rb"\0{64,}")
 _NO_BREAK = (b"\xc2\xa0", b"\xe2\x80\xaf")
+# UTF-16 without a mark: of so many characters such a share have a NUL byte, and none has two.
+_FEW_CHARACTERS, _WIDE_SHARE = 4, 0.9
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
@@ -210,16 +212,31 @@ def _as_utf8(chunks: Iterable[bytes]) -> Iterator[bytes]:
         head += chunk
         if len(head) >= 8:
             break
-    if not head.startswith(_UTF16):
+    if not head.startswith(_UTF16) and (wide := _wide(head[:HEAD])):
+        decoder = codecs.getincrementaldecoder(wide)("replace")
+    elif not head.startswith(_UTF16):
         _refuse_binary(head[:HEAD])
         yield head.removeprefix(codecs.BOM_UTF8)
         yield from source
         return
-    decoder = codecs.getincrementaldecoder("utf-16")("replace")
+    else:
+        decoder = codecs.getincrementaldecoder("utf-16")("replace")
     yield decoder.decode(head).encode("utf-8", "replace")
     for chunk in source:
         yield decoder.decode(chunk).encode("utf-8", "replace")
     yield decoder.decode(b"", final=True).encode("utf-8", "replace")
+
+
+def _wide(head: bytes) -> str | None:
+    """Return the encoding of UTF-16 without a mark: every other byte of plain text is NUL then."""
+    half = len(head) // 2
+    if half < _FEW_CHARACTERS:
+        return None
+    for encoding, high, low in (("utf-16-le", 1, 0), ("utf-16-be", 0, 1)):
+        nul, not_nul = head[high::2].count(0), head[low::2].count(0)
+        if nul >= _WIDE_SHARE * half and not not_nul:
+            return encoding
+    return None
 
 
 def _refuse_binary(head: bytes) -> None:

@@ -46,6 +46,9 @@ _ERROR: Final = re.compile(
     r"^Error: (?P<text>Unable to complete diagnostic.{0,300}|Diagnostic could not be run.{0,300}"
     r"|Diagnostic can only be performed.{0,200})"
 )
+# PCI device ids, one a GPU, in hexadecimal.
+_IDS: Final = re.compile(r"[0-9A-Fa-f]{4}")
+_LONG_IDS: Final = 1_024
 _META: Final = {"dcgm version": "dcgm", "driver version detected": "driver"}
 
 
@@ -123,6 +126,9 @@ class DiagReader(Listing[Run]):
             self._continued(number, right)
             return
         name = left.lower()
+        if name == "gpu device ids detected":
+            run.devices = max(run.devices, len(_IDS.findall(right[:_LONG_IDS])))
+            return
         if name in _META or name.endswith(("detected", "version")):
             if name in _META and getattr(run, _META[name]) is None:
                 setattr(run, _META[name], right[:40])

@@ -85,12 +85,13 @@ class Test:
 
 @dataclass(slots=True)
 class Run:
-    """One run of the diagnostic."""
+    """One run of the diagnostic; ``devices``: how many GPUs its heading lists, 0 for none."""
 
     line: int
     host: str | None = None
     dcgm: str | None = None
     driver: str | None = None
+    devices: int = 0
     tests: list[Test] = field(default_factory=list)
     error: str | None = None
 
@@ -209,7 +210,9 @@ def _finding(
             "gpus": gpus or None,
             "error_id": code if code is not None else (entry["id"] if entry else None),
             "error": entry["name"] if entry else None,
-            "verdict": verdict,
+            # What to do with the GPU; DCGM's own word where the action goes further.
+            "verdict": "isolate" if cause in _CRITICAL else verdict,
+            "dcgm_severity": verdict if cause in _CRITICAL and verdict != "isolate" else None,
             "xid": int(xid[1]) if xid else None,
             "count": len(messages) if len(messages) > 1 else None,
         },
@@ -260,7 +263,8 @@ def _summary(run: Run) -> Finding:
     ran = counts.get("pass", 0) + len(failed)
     skipped = by.get("skip", [])
     says = f"{_host(run)}dcgmi diag ran {ran} test(s)"
-    says += f" on {len(gpus)} GPU(s): " if gpus else ": "
+    count = max(len(gpus), run.devices)
+    says += f" on {count} GPU(s): " if count else ": "
     says += (
         f"{counts.get('pass', 0)} passed, {listed(failed, 8)} did not." if failed else "all passed."
     )
@@ -287,7 +291,7 @@ def _summary(run: Run) -> Finding:
             "failed": counts.get("fail", 0),
             "warned": counts.get("warn", 0),
             "skipped": counts.get("skip", 0),
-            "gpus": gpus or None,
+            "gpu_count": count or None,
             "dcgm_version": run.dcgm,
             "driver_version": run.driver,
         },

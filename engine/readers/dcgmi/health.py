@@ -1,9 +1,9 @@
 """``dcgmi health -c``: the table of old and new versions, and its JSON.
 
 New tables nest ``-> GPU``, ``-> 3``, ``-> Errors``, ``-> Memory system``; old ones (DCGM 1 and 2)
-write ``GPU ID: 3`` and ``PCIe system: Warning``. Source: NVIDIA/DCGM dcgmi/Health.cpp and
-DcgmiOutput.cpp
-2.1 to 4.6.
+write ``GPU ID: 3`` and ``PCIe system: Warning - why`` under a title without a frame, with the group
+beside the overall health. Source: NVIDIA/DCGM dcgmi/Health.cpp and DcgmiOutput.cpp 2.1 to 4.6; DCGM
+User Guide 1.7, Background Health Checks.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from engine.readers.documents import DocumentKind
 from engine.readers.listing import Kept, Listing
 from engine.readers.quantities import short
 
-_TITLE: Final = re.compile(r"^\s{0,8}[|+]\s?Health Monitor Report\b")
+_TITLE: Final = re.compile(r"^\s{0,8}(?:[|+]\s?Health Monitor Report\b|Health Monitor Report\s*$)")
 _RULE: Final = re.compile(r"^\s{0,8}[+|][-=+]{3,}")
 _CELLS: Final = re.compile(r"^\s{0,8}\|(?P<left>[^|]{1,48})\|(?P<right>.{0,512}?)\|?\s*$")
 _ARROW: Final = re.compile(r"^(?P<indent>\s{0,24})-> ?(?P<name>[\w -]{1,32}?)\s*$")
@@ -27,6 +27,7 @@ _GPU_ID: Final = re.compile(r"^(?P<kind>GPU|NvSwitch|CPU|ConnectX) ID: ?(?P<id>\
 _HEALTH: Final = re.compile(r"^(?P<health>Healthy|Warning|Failure|Internal error)\b")
 _OLD_SYSTEM: Final = re.compile(
     r"^(?P<system>[A-Za-z][\w ]{1,24}?)(?: system)?: ?(?P<health>Healthy|Warning|Failure)\b"
+    r"(?: - (?P<text>\S.{0,400}))?"
 )
 _NO_WATCHES: Final = "Health watches not enabled"
 _KINDS: Final = ("GPU", "NvSwitch", "CPU", "ConnectX", "GPU_I", "GPU-I", "Switch")
@@ -84,7 +85,7 @@ class HealthReader(Listing[Report]):
         if self._report is None:
             return
         name = left.strip()
-        if name.startswith("Overall Health"):
+        if name.startswith("Overall Health") or right.startswith("Overall Health"):
             said = _HEALTH.match(right.rpartition(":")[2].strip())
             self._report.overall = said["health"] if said else None
             return
@@ -102,6 +103,8 @@ class HealthReader(Listing[Report]):
         system = _OLD_SYSTEM.match(right)
         if system is not None and self._entity is not None:
             self._add(number, system["system"], system["health"])
+            if system["text"] and self._incident is not None:
+                self._incident.add(system["text"])
             return
         if right and self._incident is not None:
             self._incident.add(right)
@@ -119,6 +122,7 @@ class HealthReader(Listing[Report]):
     def _add(self, number: int, system: str, health: str) -> None:
         assert self._report is not None
         if health == "Healthy":
+            self._incident = None
             return
         self._incident = Incident(number, self._kind, self._entity, system.strip(), health)
         self._report.add(self._incident)

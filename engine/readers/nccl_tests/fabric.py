@@ -10,7 +10,14 @@ from engine.model import Severity
 from engine.readers.nccl_tests.baseline import GIB, RING_LIKE, SATURATED, UNSATURATED, Baselines
 from engine.readers.nccl_tests.platform import Bus, Platform
 from engine.readers.nccl_tests.run import Run
-from engine.readers.nccl_tests.slow_fabric import PAIRS, SOCKET_GBS, Ceiling, degraded, socket
+from engine.readers.nccl_tests.slow_fabric import (
+    PAIRS,
+    SOCKET_GBS,
+    Ceiling,
+    degraded,
+    like_sockets,
+    socket,
+)
 from engine.readers.nccl_tests.verdict import (
     DEGRADED,
     HEALTHY,
@@ -44,7 +51,8 @@ def judge_nodes(run: Run, busbw: float, platform: Platform | None, baselines: Ba
     if limit is None and run.setup.socket and busbw < SOCKET_GBS:
         return socket(run)
     if limit is None:
-        return _by_platform(run, busbw, platform, baselines)
+        made = _by_platform(run, busbw, platform, baselines)
+        return _doubtful(run, busbw, made) if made.verdict == UNKNOWN else made
     kind = _kind(run.collective)
     if kind is None:
         made = _unjudged(f"There is no rule for {run.name} over several nodes.")
@@ -55,6 +63,15 @@ def judge_nodes(run: Run, busbw: float, platform: Platform | None, baselines: Ba
     if assumed:
         made.says.append("One network card per GPU is assumed: the text gives only their rate.")
     return made
+
+
+def _doubtful(run: Run, busbw: float, made: Verdict) -> Verdict:
+    """Say what a figure reads like that no network of these days explains."""
+    large = (run.size or 0) >= UNSATURATED
+    ring = _kind(run.collective) is _RING and run.collective is not None
+    if not large or not ring or (run.nodes or 1) < 2 or run.collapsed:
+        return made
+    return like_sockets(busbw, made.expected) or made
 
 
 def _limit(run: Run) -> tuple[float | None, bool]:

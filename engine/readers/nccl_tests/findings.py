@@ -10,7 +10,14 @@ from engine.readers.nccl_tests import factors
 from engine.readers.nccl_tests.judge import judge
 from engine.readers.nccl_tests.platform import Platform
 from engine.readers.nccl_tests.run import Run
-from engine.readers.nccl_tests.verdict import CORRUPTION, Verdict, gbs, rounded, size_words
+from engine.readers.nccl_tests.verdict import (
+    CORRUPTION,
+    Verdict,
+    gbs,
+    micros,
+    rounded,
+    size_words,
+)
 
 KIND = "nccl_tests"
 # A spread of single iterations above this is worth a word.
@@ -58,7 +65,7 @@ def _headline(run: Run, platform: Platform | None) -> str:
     if run.placement is not None and run.size is not None and run.busbw is not None:
         printed = run.placement
         figure = f"{gbs(run.busbw)} GB/s bus bandwidth at {size_words(run.size)}"
-        return f"{head}: {figure} (algbw {printed.algbw:g} GB/s, {printed.time_us:g} us)."
+        return f"{head}: {figure} (algbw {printed.algbw:g} GB/s, {micros(printed.time_us)})."
     if run.converted is not None and run.busbw is not None and run.collective and run.ranks:
         by = factors.factor(run.collective, run.ranks)
         return (
@@ -98,7 +105,7 @@ def _asides(run: Run) -> Iterator[str]:
     if one and one.cv_percent is not None and one.cv_percent > _JITTER_PERCENT and one.slowest_us:
         yield (
             f"Single iterations vary by {one.cv_percent:g} %, the slowest took "
-            f"{one.slowest_us:g} us."
+            f"{micros(one.slowest_us)}."
         )
     if run.dropped:
         yield f"{run.dropped} more rows were not looked at."

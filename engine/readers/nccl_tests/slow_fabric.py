@@ -8,6 +8,9 @@ from engine.model import Severity
 from engine.readers.nccl_tests.run import Run
 from engine.readers.nccl_tests.verdict import DEGRADED, Verdict, gbs, share
 
+# What one port carries with RDMA, GB/s: line rate (knowledge/storage), less a tenth.
+_PORTS_GBS = ((3.125, "25 GbE"), (12.5, "100 GbE (or EDR InfiniBand)"))
+_OF_LINE_RATE = 0.9
 SOCKET_GBS = 25.0
 """More than TCP sockets carry between nodes, GB/s (site default)."""
 _SOURCES = ("NVIDIA/nccl-tests issues 119, 196 and 290",)
@@ -125,5 +128,39 @@ def socket(run: Run, ceiling: Ceiling | None = None) -> Verdict:
         cause="nccl_socket_fallback",
         severity=Severity.HIGH,
         expected=gbs(ceiling.value) if ceiling else None,
+        sources=_SOURCES,
+    )
+
+
+def like_sockets(busbw: float, expected: str | None = None) -> Verdict | None:
+    """Return what so low a figure between nodes reads like; None if one port of RDMA carries less.
+
+    Args:
+        busbw: bus bandwidth at a large message over several nodes, GB/s, where neither cards nor
+            sockets are known.
+        expected: the usual figure on such nodes, if it is known.
+    """
+    below = next(((r, name) for r, name in _PORTS_GBS if busbw < _OF_LINE_RATE * r), None)
+    if below is None:
+        return None
+    rate, name = below
+    one = rate == _PORTS_GBS[0][0]
+    usual = f" {expected} GB/s is expected on such nodes." if expected else ""
+    return Verdict(
+        DEGRADED,
+        [
+            f"That is less than a single port of {name} carries with RDMA ({gbs(rate)} GB/s): TCP "
+            "sockets between the nodes read like this"
+            + ("." if one else ", and so does RDMA without GPUDirect or over one slow card.")
+            + usual
+            + " The text does not say how many network cards a node has."
+        ],
+        "Run it again with NCCL_DEBUG=INFO and look for NET/Socket in the channel lines (RDMA "
+        "shows NET/IB). If it is there: ibv_devinfo in the container, NCCL_IB_DISABLE, NCCL_NET, "
+        "NCCL_IB_HCA, the vendor's plugin. Where there is no RDMA network, this is all there is; "
+        "ibstat or ethtool DEV shows the rate of the cards.",
+        cause="nccl_socket_fallback",
+        severity=Severity.HIGH if one else Severity.MEDIUM,
+        expected=expected,
         sources=_SOURCES,
     )

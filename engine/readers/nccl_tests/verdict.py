@@ -48,6 +48,11 @@ def gbs(value: float) -> str:
     return f"{rounded(value):g}" if value < 100_000 else f"{value:.0f}"
 
 
+def micros(value: float) -> str:
+    """Write a time given in microseconds: ``62100.9 us``, from a second on ``1.45 s``."""
+    return f"{value / 1e6:.3g} s" if value >= 1e6 else f"{value:.7g} us"
+
+
 def size_words(size: int) -> str:
     """Write a message size: ``8 GiB``, ``128 MiB``, ``512 B``."""
     for power, unit in ((40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")):

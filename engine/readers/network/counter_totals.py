@@ -13,6 +13,11 @@ from engine.readers.quantities import listed, plural
 
 # Of more ports that lose packets, the worst are told one by one; the rest stand in the totals.
 _MOST: Final = 64
+# Groups of counters that one sentence tells.
+_TOLD: Final = 5
+_EACH: Final = 3
+# What a listing without the name of its port is called.
+_NAMELESS: Final = "the port"
 
 
 def _by_port(changes: Sequence[Change]) -> dict[str, object]:
@@ -21,6 +26,19 @@ def _by_port(changes: Sequence[Change]) -> dict[str, object]:
     for change in changes:
         ports.setdefault(change.port, {}).update(change.values)
     return dict(ports) if len(ports) > 1 else dict(next(iter(ports.values()), {}))
+
+
+def _told(noisy: Sequence[Change]) -> str:
+    """The counters that were looked at first, each port named once."""
+    ports: dict[str, list[str]] = {}
+    for change in noisy[:_TOLD]:
+        largest = sorted(change.values.items(), key=lambda item: -item[1])[:_EACH]
+        ports.setdefault(change.port, []).extend(f"{name} {value:,}" for name, value in largest)
+    alone = list(ports) == [_NAMELESS]
+    said = "; ".join(f"{'' if alone else f'{port}: '}{', '.join(c)}" for port, c in ports.items())
+    told = sum(map(len, ports.values()))
+    more = sum(len(change.values) for change in noisy) - told
+    return f"{said}{f' and {more} more' if more > 0 else ''}"
 
 
 def _worst(shares: Sequence[Change]) -> Sequence[Change]:
@@ -90,8 +108,8 @@ def judge_totals(
             "totals_only",
             Severity.LOW if bad else Severity.INFO,
             f"{at(first.host)}Totals since the last reset or boot: "
-            f"{listed((f'{c.port} {figures(c.values)}'.replace('+', '') for c in noisy), 5)}. One "
-            "listing cannot show whether they rise, so this names no cause.",
+            f"{_told(noisy)}. One listing "
+            "cannot show whether they rise, so this names no cause.",
             twice,
             line=noisy[0].line,
             data={

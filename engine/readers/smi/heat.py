@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from statistics import median
 from typing import Final
 
 from engine.catalogue.types import Catalogue
@@ -48,31 +49,38 @@ def heat_issues(
     model = catalogue.model_for(gpu.name)
     limit_c = model.attrs.get("max_op_temp_c") if model is not None else None
     if limit_c and temp >= limit_c and "sm_clock_mhz" not in n and gpu.busy is not False:
-        at = f"die at {number(temp)} °C, the model's limit is {number(limit_c)} °C"
         yield issue(
             "too_hot_for_model",
             gpu,
-            f"{at}{_drawn(gpu, siblings)}",
+            _beside(gpu, siblings, limit_c),
             gpu_temp_c=temp,
             limit_c=limit_c,
         )
 
 
-def _drawn(gpu: GpuState, siblings: Sequence[GpuState]) -> str:
-    """What it draws, beside a sibling at the same work that draws far more."""
-    mine = gpu.numbers.get("power_w")
+def _beside(gpu: GpuState, siblings: Sequence[GpuState], limit_c: float) -> str:
+    """Its temperature beside the model's limit and its siblings, and what it draws."""
+    temp, mine = gpu.numbers["gpu_temp_c"], gpu.numbers.get("power_w")
     util = gpu.numbers.get("gpu_util_percent", 0.0)
-    drawn = [
-        other.numbers["power_w"]
+    others = [
+        other
         for other in siblings
         if other is not gpu
         and (other.name, other.host) == (gpu.name, gpu.host)
-        and "power_w" in other.numbers
         and other.numbers.get("gpu_util_percent", 0.0) >= _FULL_TIME
     ]
+    temps = [other.numbers["gpu_temp_c"] for other in others if "gpu_temp_c" in other.numbers]
+    drawn = [other.numbers["power_w"] for other in others if "power_w" in other.numbers]
+    cooler = bool(temps) and median(temps) < temp
+    words = f"its die is at {number(temp)} °C"
+    words += f", theirs at {number(median(temps))} °C" if cooler else ""
+    words += f"; the model's limit is {number(limit_c)} °C"
     if mine is None:
-        return ""
-    words = f"; it draws {number(mine)} W at {number(util)} % utilisation"
+        return words
+    words += f"; it draws {number(mine)} W at {number(util)} % utilisation"
     if util < _FULL_TIME or not drawn or mine >= _LITTLE * max(drawn):
         return words
-    return f"{words} where others draw up to {number(max(drawn))} W"
+    return (
+        f"{words} where others draw up to {number(max(drawn))} W: heat cuts its clocks, it does "
+        "not want for work"
+    )

@@ -17,7 +17,6 @@ from engine.catalogue.types import Catalogue
 from engine.model import Class, Finding, Severity
 from engine.readers.base import Context, Result
 from engine.readers.listing import Kept, Listing, prompt_host
-from engine.readers.smi.course import settle
 from engine.readers.smi.csv_fields import CSV
 from engine.readers.smi.moments import Moment, csv_time
 from engine.readers.smi.report import report
@@ -138,8 +137,6 @@ class SmiCsvReader(Listing[_Rows]):
         supported = {mask: line for r in reversed(records) for mask, line in r.supported.items()}
         extra += [self._supported(mask, line) for mask, line in supported.items()]
         moments = {id(rows.state): list(rows.moments) for rows in records}
-        for rows in records:
-            settle(rows.state, list(rows.moments))
         result = report(states, self.context, kind="nvidia_smi_csv", extra=extra, moments=moments)
         if result.findings and any(r.masks or r.supported or r.state.flags for r in records):
             result.kinds = list(dict.fromkeys([*result.kinds, "throttle"]))

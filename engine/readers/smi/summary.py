@@ -170,7 +170,9 @@ def _head(gpus: Sequence[GpuState]) -> str:
 def _gpus(places: Sequence[int]) -> str:
     if len(places) == 1:
         return f"GPU {places[0]}"
-    return f"GPUs {ranges(list(places))} ({len(places)})"
+    if len(places) == 2:
+        return f"GPUs {places[0]} and {places[1]}"
+    return f"{len(places)} GPUs ({ranges(list(places))})"
 
 
 def spans(gpus: Sequence[GpuState], names: Sequence[str]) -> str:

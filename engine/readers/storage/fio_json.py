@@ -9,7 +9,7 @@ from engine.readers.base import Context, Result
 from engine.readers.documents import DocumentKind
 from engine.readers.listing import result_of
 from engine.readers.quantities import integer, short, size_bytes
-from engine.readers.storage.fio_run import DIRECTIONS, Job
+from engine.readers.storage.fio_run import DIRECTIONS, Disk, Job
 from engine.readers.storage.fio_verdict import judge_fio
 
 MAX_JOBS = 1_024
@@ -85,6 +85,15 @@ def _job(one: Mapping[str, Any], shared: Mapping[str, Any], line: int) -> Job:
     return job
 
 
+def _disks(value: Mapping[str, Any], line: int) -> list[Disk]:
+    listed = value.get("disk_util")
+    return [
+        Disk(line, None, short(str(one.get("name", "disk")), 40), busy)
+        for one in (listed if isinstance(listed, list) else [])[:64]
+        if isinstance(one, dict) and (busy := _number(one.get("util"))) is not None
+    ]
+
+
 def _read(value: Mapping[str, Any], _context: Context, line: int) -> Result:
     jobs = value.get("jobs")
     if not isinstance(jobs, list):
@@ -97,7 +106,11 @@ def _read(value: Mapping[str, Any], _context: Context, line: int) -> Result:
     ]
     # In client mode fio adds a sum of all.
     held = [job for job in held if job.name != "All clients"] or held
-    return result_of(["fio"], judge_fio("fio", held)) if held else Result(kinds=["fio"])
+    return (
+        result_of(["fio"], judge_fio("fio", [*held, *_disks(value, line)]))
+        if held
+        else Result(kinds=["fio"])
+    )
 
 
 FIO_JSON = DocumentKind("fio", _is_fio, _read)

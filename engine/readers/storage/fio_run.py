@@ -64,6 +64,16 @@ class GroupTotal:
 
 
 @dataclass(frozen=True, slots=True)
+class Disk:
+    """A block device that the run used, from "Disk stats"; ``busy_percent`` is its ``util``."""
+
+    line: int
+    host: str | None
+    name: str
+    busy_percent: float
+
+
+@dataclass(frozen=True, slots=True)
 class Failure:
     """An error that fio printed by itself; ``code`` is an errno, 0 if it is not shown."""
 

@@ -13,7 +13,7 @@ from typing import ClassVar, Final
 from engine.readers.base import Context, Result
 from engine.readers.listing import Kept, Listing, result_of
 from engine.readers.quantities import decimal, integer, short, size_bytes
-from engine.readers.storage.fio_run import DIRECTIONS, Failure, Flow, GroupTotal, Job
+from engine.readers.storage.fio_run import DIRECTIONS, Disk, Failure, Flow, GroupTotal, Job
 from engine.readers.storage.fio_terse import job_of_terse
 from engine.readers.storage.fio_verdict import judge_fio
 
@@ -61,7 +61,10 @@ _INSIDE: Final = re.compile(
 )
 _UNITS: Final = {"nsec": 1e-3, "usec": 1.0, "msec": 1e3}
 _FACTOR: Final = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9}
-Record = Job | GroupTotal | Failure
+_DISK: Final = re.compile(
+    r"^\s{1,8}(?P<name>[\w/!-]{2,40}): ios=.{0,240}?util=(?P<busy>[0-9.]{1,8})%"
+)
+Record = Job | GroupTotal | Failure | Disk
 
 
 class FioReader(Listing[Record]):
@@ -146,6 +149,11 @@ class FioReader(Listing[Record]):
         if self._sum(number, text):
             return True
         if self._job is not None and (self._flow_line(text) or self._latency(text)):
+            return True
+        disk = _DISK.match(text[:320])
+        if disk is not None:
+            busy = decimal(disk["busy"]) or 0.0
+            self.kept.add(Disk(number, self.host, disk["name"], busy))
             return True
         return bool(_INSIDE.search(text[:200]))
 

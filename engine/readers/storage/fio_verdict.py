@@ -15,11 +15,21 @@ from engine.readers.quantities import plural
 from engine.readers.storage.ceilings import (
     BELOW_ONE_DISK,
     ENOUGH_S,
+    LARGE_BYTES,
     below_one_disk,
     iops_note,
     nic_note,
 )
-from engine.readers.storage.fio_run import DIRECTIONS, SYNC_ENGINES, Failure, Flow, GroupTotal, Job
+from engine.readers.storage.fio_disks import disk_note, slow_drive
+from engine.readers.storage.fio_run import (
+    DIRECTIONS,
+    SYNC_ENGINES,
+    Disk,
+    Failure,
+    Flow,
+    GroupTotal,
+    Job,
+)
 from engine.readers.storage.fio_traps import judge_traps
 from engine.units import number
 
@@ -54,7 +64,7 @@ _ERROR_ACTION: Final = {
 # Options that hold a job back.
 _LIMITS: Final = {"rate", "rate_iops", "thinktime"}
 
-Record = Job | GroupTotal | Failure
+Record = Job | GroupTotal | Failure | Disk
 
 
 def judge_fio(kind: str, records: Sequence[Record]) -> list[Finding]:
@@ -74,7 +84,8 @@ def judge_fio(kind: str, records: Sequence[Record]) -> list[Finding]:
                 total = [
                     t for t in totals if (t.host, t.group, t.direction) == (host, group, direction)
                 ]
-                found += _direction(kind, host, direction, of_group, total)
+                disks = [r for r in records if isinstance(r, Disk) and r.host == host]
+                found += _direction(kind, host, direction, of_group, total, disks)
         found += judge_traps(kind, host, own)
     return found
 
@@ -132,7 +143,12 @@ def _together(jobs: Sequence[Job], direction: str, totals: Sequence[GroupTotal])
 
 
 def _direction(
-    kind: str, host: str | None, direction: str, jobs: Sequence[Job], totals: Sequence[GroupTotal]
+    kind: str,
+    host: str | None,
+    direction: str,
+    jobs: Sequence[Job],
+    totals: Sequence[GroupTotal],
+    disks: Sequence[Disk],
 ) -> Iterable[Finding]:
     whole = _together(jobs, direction, totals)
     if whole is None or whole.gbs is None:
@@ -163,6 +179,22 @@ def _direction(
             sources=SOURCES,
         )
         return
+    slow = "" if held or not enough or block < LARGE_BYTES else slow_drive(whole.gbs, disks)
+    if slow:
+        yield finding(
+            kind,
+            f"{direction}_disk_slow",
+            Severity.MEDIUM,
+            f"{at(host)}{figures} {slow}",
+            "Look at the drive: nvme smart-log DEV (or smartctl -a), its PCIe link (lspci -vv: "
+            "LnkSta against LnkCap), dmesg, what else uses it (iostat -x 1, iotop).",
+            line=line,
+            cause="storage_slow",
+            data=data | {"disk": disks[0].name, "disk_busy_percent": disks[0].busy_percent},
+            entity=node(host),
+            sources=SOURCES,
+        )
+        return
     stall = _stalled(whole)
     if stall:
         yield finding(
@@ -179,7 +211,8 @@ def _direction(
             sources=SOURCES,
         )
         return
-    note = nic_note(whole.gbs) if enough and not cached else ""
+    far = enough and not cached
+    note = (disk_note(disks) if disks else nic_note(whole.gbs)) if far else ""
     small = bool(first and first.block_bytes and first.block_bytes <= 8_192)
     if random and direction == "read" and small and whole.iops and not cached:
         note = iops_note(whole.iops, _depth(first))

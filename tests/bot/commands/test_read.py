@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from bot.answer import Level
@@ -80,6 +82,7 @@ def test_what_is_not_recognised_is_no_health(engine):
     )
     empty = run([Input("stdin", [])], catalogue=engine.catalogue)
     assert plain.render(empty).startswith("Nothing recognised: nothing to read\n")
+    assert empty.level is Level.UNKNOWN
 
 
 def test_benign_causes_stand_after_those_of_other_inputs(engine):
@@ -104,3 +107,18 @@ def test_a_cause_in_a_later_file_may_stand_first(engine):
     inputs = [Input("rank0", [hang]), Input("rank1", [memory])]
     causes = run(inputs, catalogue=engine.catalogue).data["causes"]
     assert causes == ["gpu_memory_full", "collective_hang"]
+
+
+def test_an_empty_name_is_no_folder(engine):
+    with pytest.raises(InputError, match="name of the file is empty"):
+        run([Input("", Path())], catalogue=engine.catalogue)
+
+
+def test_the_places_of_the_title_are_those_of_what_is_wrong(engine):
+    text = (
+        b"index, name, temperature.gpu, power.draw [W], utilization.gpu [%]\n"
+        b"0, NVIDIA H100 80GB HBM3, 60, 650 W, 99 %\n"
+        b"1, NVIDIA H100 80GB HBM3, 89, 240 W, 99 %\n"
+    )
+    answer = run([Input("stdin", [text])], catalogue=engine.catalogue)
+    assert "on GPU 1; cause: thermal_slowdown_sw" in plain.render(answer).splitlines()[0]

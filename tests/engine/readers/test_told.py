@@ -37,7 +37,23 @@ def test_a_paste_is_told_right(one: dict[str, Any], catalogue: Catalogue) -> Non
         assert _wrong(answer) == set(one["gpus"])
     for name, value in one.get("data", {}).items():
         assert answer.findings[0].data[name] == value
+    offered = {other.cause for d in answer.diagnoses for other in d.alternatives}
+    assert one.get("no_alternative") not in offered
+    assert one.get("alternative") is None or one["alternative"] in offered
+    for pattern in one.get("notes", []):
+        assert any(re.search(pattern, note) for note in answer.notes), pattern
     for pattern in one.get("says", []):
         assert re.search(pattern, said), pattern
     for pattern in one.get("says_not", []):
         assert not re.search(pattern, said), pattern
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "utf-16"])
+def test_wide_characters_are_understood(encoding: str, catalogue: Catalogue) -> None:
+    text = (FOLDER / "dmesgT.txt").read_text("utf-8")
+    assert read(text.encode(encoding), catalogue).causes == ("gpu_off_bus",)
+
+
+def test_a_trace_that_is_whole_is_not_called_cut(catalogue: Catalogue) -> None:
+    answer = read(b'{"traceEvents": []}', catalogue)
+    assert "text_cut" not in {f.id for f in answer.findings}
