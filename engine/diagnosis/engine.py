@@ -17,7 +17,7 @@ from engine.diagnosis.fetch import LOOKBACK_LOST_S, Fetched, Fetcher, matches
 from engine.diagnosis.judge import Judgement, Judges, missing_core
 from engine.diagnosis.logged import earlier, elsewhere, unknown_logs, unmatched
 from engine.diagnosis.logwatch import LogWatch
-from engine.diagnosis.lost import lost, no_such_entity, placeholder
+from engine.diagnosis.lost import lost, no_such_entity, no_such_port, placeholder
 from engine.diagnosis.past import dated, with_past
 from engine.diagnosis.present import current, late, silent
 from engine.diagnosis.related import OWN, beside, gpus, own
@@ -28,10 +28,9 @@ from engine.signals.labels import node_entity
 from engine.signals.normalise import Readings
 from engine.sources.logs.port import LogSource
 from engine.sources.port import Source
-from engine.topology import MAX_GPU_INDEX, Target, parse_target
+from engine.topology import Target, parse_target
 
 DEFAULT_WINDOW_S = 900.0
-_FIRST_USUAL_PORT = 1024
 
 
 class Engine:
@@ -108,16 +107,17 @@ class Engine:
         if target.kind in OWN:
             return await self._read_own(target, source, got, watch, readings)
         chosen = self._choose(target, readings)
-        watch.start(_hosts(target, readings, chosen), got.log_end, got.window_s)
+        span = got.window_s
+        watch.start(_hosts(target, readings, chosen), got.log_end, span)
         if not chosen:
             await watch.join(got)
             readings, chosen = await lost(self.fetcher, source, got, target)
             if await watch.widen(got):
                 readings = self.fetcher.frame(got)  # of the same series, so with the same entities
             if not chosen:
-                readings, chosen = placeholder(target, readings, got), [0]
-            return readings, chosen
-        span = got.window_s
+                return placeholder(target, readings, got), [0]
+            if got.window_s != span:  # it has readings of the past only
+                return readings, chosen
         more = self._second_wave(target, got, readings, chosen)
         brought = bool(more) and bool((await self.fetcher.ask(source, got, more)).series)
         stale = brought or got.window_s != span
@@ -201,11 +201,13 @@ class Engine:
         """Return the entities of a frame that are the target.
 
         Raises:
-            UsageError: a GPU was asked for and several fit.
+            UsageError: a GPU was asked for and several fit, or the host has none of this number.
         """
         groups = readings.places
         chosen = [i for i, group in enumerate(groups) if any(matches(target, p) for p in group)]
         chosen = current(readings, chosen)
+        if (wrong := no_such_port(target, readings, chosen)) is not None:
+            raise wrong
         if target.kind is Kind.GPU and len(chosen) > 1:
             names = ", ".join(_distinct(readings.frame.entities[i]) for i in chosen[:4])
             more = f" and {len(chosen) - 4} more" if len(chosen) > 4 else ""
@@ -311,7 +313,6 @@ class Engine:
                 dict.fromkeys(
                     [
                         *self.catalogue.left_out,
-                        *_odd_port(target),
                         *got.warnings,
                         *readings.warnings,
                     ]
@@ -348,13 +349,6 @@ def _hosts(target: Target, readings: Readings, chosen: Sequence[int]) -> list[st
     """Return the machines that a target is on, as far as is known."""
     found = [readings.frame.entities[i].host for i in chosen if i < len(readings.frame)]
     return [target.host, *found]
-
-
-def _odd_port(target: Target) -> list[str]:
-    """Say it if a number was taken for an exporter's port that looks like a GPU index."""
-    if target.port is None or target.port >= _FIRST_USUAL_PORT:
-        return []
-    return [f"{target.port} was taken for a port: GPU indexes end at {MAX_GPU_INDEX}"]
 
 
 def _distinct(entity: Entity) -> str:

@@ -13,7 +13,7 @@ from engine.condition.memo import Memo
 from engine.diagnosis.blocked import Blocks, blocked_many, blocked_one
 from engine.diagnosis.logged import moment, without_log
 from engine.diagnosis.words import sentence, steps, vendor_of
-from engine.model import Evidence, Truth, Unknown
+from engine.model import Entity, Evidence, Truth, Unknown
 from engine.model import Number as Value
 from engine.samples import LOOKBACK_S
 from engine.units import duration
@@ -138,6 +138,20 @@ def unknowns(
         lacks = seen.lacks[key] = _lacks(judge, seen, maker, core, named, blocks)
     return tuple(
         entry or _unknown(judge, seen, i, name, causes, maker) for name, causes, entry in lacks
+    )
+
+
+def no_yardstick(judge: Judge, entity: Entity) -> Unknown:
+    """Return the entry for a GPU that works, where nothing tells how fast it should."""
+    name = "max_sm_clock"
+    model = f"this GPU model ({entity.model})" if entity.model else "the GPU model"
+    fix = judge.catalogue.signals[name].export if name in judge.catalogue.signals else _NO_EXPORT
+    return Unknown(
+        cause="metrics_missing",
+        needs=name,
+        why=f"{model} is not known, and neither its highest clock nor throttling is exported:"
+        " nothing tells whether it runs as fast as it should.",
+        fix=fix,
     )
 
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from engine.catalogue.types import AlternativeRule, Catalogue, CauseRule, NextStep, Pattern
 from engine.diagnosis import explain, logwords
 from engine.diagnosis.homes import home
@@ -39,6 +41,7 @@ ACTIVITY = ("gpu_util", "gr_engine_active", "sm_active")
 CORE = ("sm_clock", "gpu_temp", "power_usage")
 GPU_CORE = (ACTIVITY, *((name,) for name in CORE))
 _CAUSE = "cause/"
+MAX_CLOCK = "max_sm_clock"
 # Blind causes that mean that nothing is heard, and the symptoms of it.
 _SILENT = frozenset({"stale_data", "exporter_down"})
 _SILENCE = frozenset({"core_stale", "core_absent", "vanished"})
@@ -85,6 +88,9 @@ class Judge:
         self.core = core_of(catalogue, scope)
         self.inferrer = make_inferrer(self.causes, prefer=inference)
         self._states = States(self.causes, self.observer.rules)
+        # What tells a slowed GPU from one that runs as it should, beside its model's clock.
+        slowed = self.observer.conditions.get("throttle_unknown")
+        self.yardsticks = (*sorted(slowed.signals), MAX_CLOCK) if slowed else ()
         self._asked = _symptoms_of(self.causes.values())
         self._sighted = [c for c, rule in self.causes.items() if rule.class_ is not Class.BLIND]
         of_host = {name for name, rule in self.observer.rules.items() if rule.scope == "node"}
@@ -134,6 +140,9 @@ class Judge:
         ]
         missing = explain.unknowns(self, seen, i, states) if unknowns and not mute else ()
         verdict = self._verdict(seen, i, diagnoses, notes, blind)
+        unmeasured = verdict is Verdict.HEALTHY and self._no_yardstick(seen, i)
+        if unmeasured:
+            verdict = Verdict.UNKNOWN
         fired_ids = {f.cause for f in fired}
         return Judgement(
             entity=entity,
@@ -148,10 +157,19 @@ class Judge:
                 blocks=[c for c in self.causes if mute and state[c] == 0],
                 last=[self.causes[r.fired.cause].title for r in past],
             )
+            + ((explain.no_yardstick(self, entity),) if unmeasured else ())
             + tuple(missing),
             coverage=self._coverage(state, fired_ids),
             blind=tuple(f.cause for f in blind),
         )
+
+    def _no_yardstick(self, seen: Observation, i: int) -> bool:
+        """Return whether a GPU works, and nothing tells how fast it should."""
+        if not self.yardsticks or "busy" not in seen.truth or seen.truth["busy"][i] != 1:
+            return False
+        fact = seen.frame.attrs.get("max_sm_clock_mhz")
+        known = fact is not None and not np.isnan(fact[i])
+        return not known and not any(fresh(seen.frame, s, i) for s in self.yardsticks)
 
     def _outlasts_silence(self, ranked: Ranked, seen: Observation, i: int) -> bool:
         """Return whether a cause still stands when the readings have stopped.

@@ -24,6 +24,8 @@ from engine.topology import Target
 
 _CLOSE = 60.0
 _SHOWN = 8
+# No exporter is scraped below it: such a number was meant as the index of a GPU.
+_FIRST_USUAL_PORT = 1024
 
 
 async def lost(
@@ -63,6 +65,9 @@ async def lost(
         await fetcher.ask(source, got, more)
         readings = fetcher.frame(got)
         return readings, _found(target, readings)
+    here = [p for group in readings.places for p in group if p.host == target.host]
+    if target.gpu is not None and target.uuid is None and any(p.gpu is not None for p in here):
+        raise _no_such(target, here)
     if target.host in readings.nodes:
         return readings, []
     rows = await source.label_sets(core, IDENTITY_LABELS, at=got.at, window_s=LOOKBACK_LOST_S)
@@ -119,6 +124,28 @@ def _no_such(target: Target, places: list[Place]) -> UsageError:
     return UsageError(
         f"nothing here is called {target.text!r}",
         hint=f"known hosts: {', '.join(hosts[:_SHOWN])}" if hosts else "no host is named",
+        code="no_such_target",
+    )
+
+
+def no_such_port(target: Target, readings: Readings, chosen: list[int]) -> UsageError | None:
+    """Return the error for ``HOST:NUMBER`` that can be neither a GPU nor the port of an exporter.
+
+    A number too large for a GPU index is taken for a port; one that no exporter of the host is
+    scraped at was meant as an index.
+    """
+    if target.port is None or target.port >= _FIRST_USUAL_PORT:
+        return None
+    addresses = [address for i in chosen for address in readings.instances[i]]
+    if any(a.endswith(f":{target.port}") for a in addresses):
+        return None
+    places = [p for i in chosen for p in readings.places[i]]
+    indexes = sorted({p.gpu for p in places if p.gpu is not None})
+    if not indexes or not addresses:
+        return None
+    return UsageError(
+        f"{target.host} has no GPU {target.port}, and no exporter of it is scraped at this port",
+        hint=f"it has GPU {', '.join(map(str, indexes[:64]))}",
         code="no_such_target",
     )
 

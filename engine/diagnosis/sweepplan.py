@@ -50,7 +50,9 @@ def plan(judge: Judge, names: Collection[str], known: Known, nodes: Nodes) -> Pl
     Returns:
         None if the server cannot tell anybody from the others: then all must be looked at.
     """
-    lacking = checks.lacks(judge.core, known)
+    # Who lacks what is judged by the samples; of a model that is not known, who has no yardstick.
+    core = (*judge.core, judge.yardsticks) if known.strange and judge.yardsticks else judge.core
+    lacking = checks.lacks(core, known)
     suspects = _suspects(judge, known, nodes)
     resting = _resting(judge, known)
     if lacking is None or suspects is None or resting is None:

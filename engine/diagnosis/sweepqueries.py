@@ -67,12 +67,14 @@ class Known:
         present: ids of the signals, and ``gpu.NAME`` facts, that some GPU may have.
         several: signals that may lie in several series of one GPU.
         window_s: how far back is looked (s).
+        strange: whether there are GPU models that the catalogue does not know.
     """
 
     catalogue: Catalogue
     present: frozenset[str]
     several: frozenset[str]
     window_s: int
+    strange: bool = False
 
 
 def known(
@@ -95,7 +97,8 @@ def known(
         name: replace(s, spellings=tuple(sp for sp in s.spellings if sp.name in names))
         for name, s in catalogue.signals.items()
     }
-    ids = {model.id for m in models if (model := catalogue.model_for(m))}
+    found_models = [catalogue.model_for(m) for m in models]
+    ids = {model.id for model in found_models if model}
     here = tuple(m for m in catalogue.models if m.id in ids)
     facts = {f"gpu.{name}" for model in here for name in model.attrs}
     signals = {name for name, s in found.items() if s.spellings}
@@ -104,6 +107,7 @@ def known(
         frozenset({*signals, *facts, *also}),
         frozenset(),
         window_s,
+        strange=not found_models or None in found_models,
     )
 
 

@@ -18,7 +18,7 @@ SINCE = AT - 9 * 60.0
 # One GPU whose readings stop while its siblings' go on: that is what a lost GPU looks like.
 NAMED = {"stale_data": "gpu_off_bus"}
 # Readings that no rule looks at: the GPU is healthy as far as its own readings go.
-UNSEEN = {"clock_ramp", "cpu_starved"}
+UNSEEN = {"cpu_starved"}
 # What may be named where a stock exporter has no reading that tells the two apart: then the true
 # cause is offered as an alternative.
 STOCK_NAMES = {
@@ -35,7 +35,14 @@ STOCK_UNKNOWN = {
     "power_limit_lowered",
     "sync_boost_held",
 }
-STOCK_BLIND = {"nvlink_errors", "nvswitch_fault", "pcie_degraded", "launch_bound", "low_occupancy"}
+STOCK_BLIND = {
+    "clock_ramp",
+    "launch_bound",
+    "low_occupancy",
+    "nvlink_errors",
+    "nvswitch_fault",
+    "pcie_degraded",
+}
 
 
 @cache

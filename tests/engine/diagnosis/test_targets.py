@@ -17,6 +17,7 @@ from tests.support.readings import (
     node,
     notes,
     series,
+    up,
     uuid_of,
 )
 
@@ -262,3 +263,15 @@ async def test_labels_are_data_whatever_they_hold():
     answer = await ask(odd, "node-1:0")
     assert causes(answer) == ["pcie_degraded"]
     assert not any("rm -rf" in (s.command or "") for s in answer.diagnoses[0].next)
+
+
+async def test_a_number_that_is_no_index_and_no_port_is_not_taken_for_the_whole_node():
+    with pytest.raises(UsageError, match="node-1 has no GPU 99") as caught:
+        await ask(node(FULL), "node-1:99")
+    assert caught.value.code == "no_such_target"
+    assert "it has GPU 0, 1" in str(caught.value.hint)
+
+
+async def test_an_index_that_a_known_host_lacks_is_named():
+    with pytest.raises(UsageError, match="no GPU 8 on node-1"):
+        await ask([*node(FULL), up(1)], "node-1:8")

@@ -176,10 +176,38 @@ async def test_a_scrape_without_times_gives_a_verdict(tmp_path):
 
 async def test_at_none_is_a_files_newest_sample(tmp_path):
     file = tmp_path / "old.prom"
-    labels = 'gpu="0",UUID="GPU-1",Hostname="node-1"'
+    labels = 'gpu="0",UUID="GPU-1",Hostname="node-1",modelName="NVIDIA H100 80GB HBM3"'
     values = {**STOCK, "DCGM_FI_DEV_SM_CLOCK": 1980}
     lines = [f"{n}{{{labels}}} {v} {int(AT * 1000)}\n" for n, v in values.items()]
     file.write_text("".join(lines))
     answer = await engine().why("node-1:0", FileSource([file]))
     assert answer.at == AT
     assert answer.verdict is Verdict.HEALTHY
+
+
+UNHEARD_OF = "NVIDIA X900 999GB"
+BARE = {
+    "DCGM_FI_DEV_GPU_UTIL": 100,
+    "DCGM_FI_DEV_SM_CLOCK": 975,
+    "DCGM_FI_DEV_GPU_TEMP": 60,
+    "DCGM_FI_DEV_POWER_USAGE": 240,
+}
+
+
+async def test_a_busy_gpu_of_an_unknown_model_is_not_healthy_for_want_of_a_yardstick():
+    answer = await ask(gpu(BARE, model=UNHEARD_OF))
+    assert answer.verdict is Verdict.UNKNOWN
+    assert UNHEARD_OF in answer.unknown[0].why
+    assert answer.unknown[0].needs == "max_sm_clock"
+
+
+@pytest.mark.parametrize(
+    "more", [{"DCGM_FI_DEV_MAX_SM_CLOCK": 990}, {"DCGM_FI_DEV_CLOCKS_EVENT_REASONS": 0}]
+)
+async def test_one_yardstick_is_enough(more):
+    assert (await ask(gpu({**BARE, **more}, model=UNHEARD_OF))).verdict is Verdict.HEALTHY
+
+
+async def test_an_idle_gpu_of_an_unknown_model_is_idle():
+    idle = {**BARE, "DCGM_FI_DEV_GPU_UTIL": 0, "DCGM_FI_DEV_SM_CLOCK": 345}
+    assert (await ask(gpu(idle, model=UNHEARD_OF))).verdict is Verdict.IDLE
