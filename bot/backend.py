@@ -33,8 +33,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from engine.model import Why
+    from engine.sitemap import SiteFile
     from engine.sources.logs.port import LogSource
-    from engine.sources.port import Source
+from engine.sources.port import Source
 
 T = TypeVar("T")
 OpenSource = Callable[[], "Source"]
@@ -54,6 +55,7 @@ class Backend:
         open_source: makes what readings come from; None answers only what needs none. Each question
             has a source of its own: it tells its warnings once, to whoever asks.
         overlays: folders with a site's own knowledge and rules.
+        sitemap: file with the jobs and racks of the site, if there is one.
         window_s: how far back ``why`` and ``sweep`` look if the request does not say (s).
         timeout_s: longest that one answer may take (s).
         clock: Unix seconds; what "2h ago" is relative to.
@@ -67,6 +69,7 @@ class Backend:
         open_source: OpenSource | None,
         *,
         overlays: tuple[Path, ...] = (),
+        sitemap: Path | None = None,
         window_s: float = 900.0,
         timeout_s: float = 120.0,
         clock: Callable[[], float] = time.time,
@@ -77,6 +80,7 @@ class Backend:
         self._open_logs = open_logs
         self._open_source = open_source
         self._overlays = overlays
+        self._site = SiteFile(sitemap) if sitemap else None
         self._window_s = window_s
         self._timeout_s = timeout_s
         self._clock = clock
@@ -114,10 +118,13 @@ class Backend:
 
         Raises:
             CatalogueError: they do not load.
+            UsageError: the map of the site cannot be read.
         """
 
         def load() -> Engine:
-            return Engine(load_catalogue(self._overlays, strict=strict))
+            if self._site is not None:
+                self._site.current()
+            return Engine(load_catalogue(self._overlays, strict=strict), site=self._site)
 
         self._engine = await self._apart(load)
         for text in self._engine.catalogue.left_out:

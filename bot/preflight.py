@@ -111,7 +111,7 @@ class _Probes:
         self, settings: Settings, open_source: OpenSource | None, watched: OpenSource | None
     ) -> None:
         self._settings = settings
-        self._backend = Backend(open_source, overlays=settings.overlays)
+        self._backend = Backend(open_source, overlays=settings.overlays, sitemap=settings.sitemap)
         self._watched = Backend(watched) if watched else self._backend
 
     def all(self) -> list[tuple[str, Probe]]:

@@ -93,6 +93,7 @@ class Server:
         self.backend = Backend(
             open_source,
             overlays=settings.overlays,
+            sitemap=settings.sitemap,
             window_s=settings.window,
             timeout_s=server.timeout,
             fetch=self._messenger.fetch if self._messenger else None,

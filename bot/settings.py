@@ -95,6 +95,7 @@ class Settings(Section):
         loki: where kernel logs are kept; their Xids join the readings.
         logs: kernel logs from files and by ssh.
         overlays: folders with knowledge and rules of the site, laid over those that are shipped.
+        sitemap: file with the jobs and racks of the site (`engine.sitemap`).
         window: how far back ``why`` and ``sweep`` look (s).
         server: ``gpuwhy serve``.
         store: where it keeps questions and answers.
@@ -108,6 +109,7 @@ class Settings(Section):
     loki: Loki = Field(default_factory=Loki)
     logs: Logs = Field(default_factory=Logs)
     overlays: Paths = ()
+    sitemap: Path | None = None
     window: Seconds = 900.0
     server: Server = Field(default_factory=Server)
     store: Store = Field(default_factory=Store)

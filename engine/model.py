@@ -23,6 +23,7 @@ class Kind(StrEnum):
     POD = "pod"
     FILESYSTEM = "filesystem"
     FABRIC = "fabric"
+    RACK = "rack"
     FLEET = "fleet"
 
 

@@ -12,11 +12,12 @@ from dataclasses import replace
 from typing import Final
 
 from engine.diagnosis.judge import Judge, Judgement
-from engine.model import Diagnosis, Effect, Entity
+from engine.model import Diagnosis, Effect, Entity, Kind
 from engine.samples import Frame
 
 SLOW: Final = "straggler"
 WAITS: Final = "waiting_on_straggler"
+HANGS: Final = "collective_hang"
 # More slow GPUs than these are no stragglers but the state of the job.
 MOST: Final = 8
 _NAMED = 4
@@ -63,11 +64,25 @@ def without_strangers(
 
 
 def named(diagnoses: Iterable[Diagnosis], judged: Iterable[Judgement]) -> tuple[Diagnosis, ...]:
-    """Add to each cause that holds a job back who is slow by it, and who waits."""
+    """Add to each cause that holds a job back who is slow by it, and who waits or is missing."""
     all_ = list(judged)
+    diagnoses = [_missed(d, all_) if d.cause == HANGS else d for d in diagnoses]
     slow = [a for a in all_ if _shows(a, SLOW)]
     waiting = [a.entity for a in all_ if _shows(a, WAITS)]
     return tuple(_named(d, slow, waiting) if SLOW in _causes(d) else d for d in diagnoses)
+
+
+def _missed(diagnosis: Diagnosis, judged: Sequence[Judgement]) -> Diagnosis:
+    """Name the GPUs of a job that hangs on which no kernel runs: the others wait for these."""
+    job = diagnosis.entity.job
+    away = [a.entity for a in judged if job and a.entity.job == job and _rests(a)]
+    if not 0 < len(away) <= MOST:
+        return diagnosis
+    return replace(diagnosis, says=f"{diagnosis.says} No kernel runs on {_names(away)}.")
+
+
+def _rests(answer: Judgement) -> bool:
+    return answer.entity.kind is Kind.GPU and any(n.cause == "idle" for n in answer.notes)
 
 
 def _named(diagnosis: Diagnosis, slow: Sequence[Judgement], waiting: Sequence[Entity]) -> Diagnosis:

@@ -18,6 +18,7 @@ from engine.diagnosis.judge import Judgement, Judges, missing_core
 from engine.diagnosis.logged import earlier, elsewhere, unknown_logs, unmatched
 from engine.diagnosis.logwatch import LogWatch
 from engine.diagnosis.lost import lost, no_such_entity, no_such_port, placeholder
+from engine.diagnosis.mapped import over
 from engine.diagnosis.past import dated, with_past
 from engine.diagnosis.present import current, late, silent
 from engine.diagnosis.related import OWN, beside, gpus, own
@@ -26,6 +27,7 @@ from engine.model import EngineInfo, Entity, Kind, Sweep, Why
 from engine.samples import Matcher, Selection
 from engine.signals.labels import node_entity
 from engine.signals.normalise import Readings
+from engine.sitemap import NOTHING, SiteFile, SiteMap
 from engine.sources.logs.port import LogSource
 from engine.sources.port import Source
 from engine.topology import Target, parse_target
@@ -39,15 +41,28 @@ class Engine:
     Args:
         catalogue: knowledge and rules.
         inference: ``auto``, ``durable_rules`` or ``reference`` (see `engine.inference`).
+        site: the map of the site, None for none; it may change while the engine works.
     """
 
-    def __init__(self, catalogue: Catalogue, *, inference: str = "auto") -> None:
+    def __init__(
+        self, catalogue: Catalogue, *, inference: str = "auto", site: SiteFile | None = None
+    ) -> None:
         self.catalogue = catalogue
+        self._site = site
         self.judges = Judges(catalogue, inference)
         self.judge = self.judges.of("gpu")
         self.fetcher = Fetcher(catalogue, self.judge.observer)
         self.info = EngineInfo(__version__, catalogue.hash, self.judge.inferrer.name)
         self.told_by_logs = self.judge.told_by("xid")
+
+    @property
+    def site(self) -> SiteMap:
+        """The map of the site as it is now.
+
+        Raises:
+            UsageError: it cannot be read.
+        """
+        return self._site.current() if self._site else NOTHING
 
     async def why(
         self,
@@ -69,10 +84,11 @@ class Engine:
                 told as not seen if it does not answer.
 
         Raises:
-            UsageError: unreadable target, none or several things of that name.
+            UsageError: unreadable target, none or several things of that name; no map of the site.
             SourceError: the source does not answer.
         """
         target = parse_target(text)
+        source = over(source, self.site)
         if target.mig:
             raise UsageError(
                 f"exporters do not name MIG instances by UUID: {target.mig}",
@@ -190,6 +206,7 @@ class Engine:
         from engine.diagnosis.sweep import sweep  # noqa: PLC0415 - they need each other
 
         watch = LogWatch(logs)
+        source = over(source, self.site)
         try:
             return await sweep(
                 self, source, at=at, window_s=window_s, where=tuple(where), watch=watch

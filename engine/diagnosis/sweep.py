@@ -7,8 +7,8 @@ Hosts are fetched in groups, so that memory stays bound by the group, not by the
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from engine.catalogue.types import CauseRule
@@ -19,13 +19,14 @@ from engine.diagnosis.judge import Judgement
 from engine.diagnosis.logged import short_host, strangers, unknown_logs, unmatched
 from engine.diagnosis.logwatch import LogWatch
 from engine.diagnosis.present import current, silent
+from engine.diagnosis.racks import by_rack
 from engine.diagnosis.rank import Key
 from engine.diagnosis.sweepgroups import Group, Listing, groups, listing
 from engine.diagnosis.sweepholds import Server
 from engine.diagnosis.sweepothers import beneath, of_hosts, of_workloads, pods, workloads
 from engine.diagnosis.sweeppush import pick, worth_asking
 from engine.errors import SourceError
-from engine.model import Entity, Incident, Kind, Sweep, Verdict
+from engine.model import Entity, Incident, Kind, Sweep, Unknown, Verdict
 from engine.samples import Ints, Matcher, Selection
 from engine.signals.labels import node_entity
 from engine.signals.normalise import Readings
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
     from engine.diagnosis.engine import Engine
 
 _SHOWN_UNSEEN = 200
+_NOT_EXPORTED = "not exported"
+_HOSTS_NAMED = 3
 
 
 async def sweep(
@@ -68,6 +71,8 @@ async def sweep(
         await _judge_group(engine, source, found, group, plan, window_s, tuple(where), watch)
     for selections in plan.workloads:
         await _judge_workloads(engine, source, found, selections, window_s)
+    if found.at is None and isinstance(source, Evaluator):  # nobody reports: the moment is now
+        found.at = (await source.evaluate((), at=None)).at
     if not where:  # else the others are just not asked about
         found.warn(strangers(watch.events, found.known))
     return _result(engine, found, plan, window_s)
@@ -217,7 +222,9 @@ async def _plan(
     before = source.queries
     there = await listing(engine.fetcher, source, at, span, where)
     watch.start(sorted(h for h in there.hosts_now if h), at, span)
-    if not isinstance(source, Evaluator) or not worth_asking(there.now):
+    # The names of pods are not compared on the server.
+    asks = worth_asking(there.now) and engine.site.job_of_pod is None
+    if not isinstance(source, Evaluator) or not asks:
         plan = _Plan(groups(there), at, waves=1)
     else:
         plan = await _pushed_down(engine, source, there, at, span, where, watch)
@@ -242,11 +249,17 @@ async def _pushed_down(
     await watch.join(log)
     logged = {short_host(event.host) for event in log.events if event.host}
     boards = {event.uuid.lower() for event in log.events if event.uuid}
-    marked = there.restless() | {
-        row.place.host
-        for row in there.now
-        if short_host(row.place.host or "") in logged or (row.place.uuid or "").lower() in boards
-    }
+    # Jobs that only the map of the site knows are not compared on the server either.
+    marked = (
+        set(engine.site.by_host)
+        | there.restless()
+        | {
+            row.place.host
+            for row in there.now
+            if short_host(row.place.host or "") in logged
+            or (row.place.uuid or "").lower() in boards
+        }
+    )
     plan = _Plan([], moment, queries=log.batch.queries, waves=1, unread=log.unread)
     plan.warnings += log.warnings
     try:
@@ -296,10 +309,11 @@ def _result(engine: Engine, found: _Found, plan: _Plan, window_s: float) -> Swee
         *found.unreached,
         *(a.entity for a in found.answers if a.verdict is Verdict.UNKNOWN),
     ]
+    every = incidents([*found.answers, *found.beside], engine.catalogue.causes)
     return Sweep(
         at=found.at,
         window_s=window_s,
-        incidents=tuple(incidents([*found.answers, *found.beside], engine.catalogue.causes)),
+        incidents=tuple(by_rack(every, engine.site.racks, judged | plan.settled)),
         checked={
             "gpu": len(found.answers) + plan.healthy + plan.idle,
             "node": len(judged | plan.settled),
@@ -308,7 +322,7 @@ def _result(engine: Engine, found: _Found, plan: _Plan, window_s: float) -> Swee
         verdicts=verdicts,
         unknown=(
             *unknown_logs(found.unread, engine.told_by_logs),
-            *merge_unknown(u for a in found.answers for u in a.unknown),
+            *merge_unknown(_unknown(found.answers)),
         ),
         engine=engine.info,
         queries=found.queries,
@@ -316,6 +330,25 @@ def _result(engine: Engine, found: _Found, plan: _Plan, window_s: float) -> Swee
         warnings=tuple(found.warnings),
         unseen=tuple(unseen[:_SHOWN_UNSEEN]),
     )
+
+
+def _unknown(answers: Sequence[Judgement]) -> Iterator[Unknown]:
+    """Yield what was not seen; where only some hosts lack it, with the names of a few."""
+    told = [a for a in answers if a.unknown]
+    everywhere = {a.entity.host for a in told}
+    lacking: dict[tuple[str, str, str], set[str]] = {}
+    for answer in told:
+        for one in answer.unknown:
+            lacking.setdefault((one.cause, one.needs, one.why), set()).add(answer.entity.name)
+    hosts: dict[str, str] = {a.entity.name: a.entity.host or a.entity.name for a in told}
+    for answer in told:
+        for one in answer.unknown:
+            names = {hosts[name] for name in lacking[one.cause, one.needs, one.why]}
+            if one.why == _NOT_EXPORTED and len(names) < len(everywhere):
+                some = ", ".join(sorted(names)[:_HOSTS_NAMED])
+                yield replace(one, why=f"{one.why} on some hosts, such as {some}")
+            else:
+                yield one
 
 
 def incidents(answers: Sequence[Judgement], causes: Mapping[str, CauseRule]) -> list[Incident]:

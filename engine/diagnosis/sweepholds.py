@@ -95,10 +95,11 @@ async def holdings(
         closed=True,
         slack=SLACK,
     )
+    job_labels = (*JOB_LABELS, *engine.site.job_labels)
     counts, models, jobs = await asyncio.gather(
         _hosts_with(source, names, profile, at, window_s),
         _labelled(source, core, MODEL_LABELS, profile, at, window_s),
-        _labelled(source, core, JOB_LABELS, profile, at, window_s),
+        _labelled(source, core, job_labels, profile, at, window_s),
     )
     labels, of_job = {label for label, _ in models}, {label for label, _ in jobs}
     here = [name for name in core if name in counts]

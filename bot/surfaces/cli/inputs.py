@@ -82,7 +82,7 @@ def prepare(
         raise UsageError(
             "--metrics - and --kernel-log - both read standard input", hint="give a file for one"
         )
-    engine = make_engine((*settings.overlays, *common.overlay))
+    engine = make_engine((*settings.overlays, *common.overlay), settings.sitemap)
     return Setup(engine, settings, source, make_logs(settings, logs))
 
 
@@ -95,12 +95,14 @@ def make_logs(settings: Settings, options: LogOptions | None) -> LogSource | Non
     return open_logs(settings, loki=options.loki, files=options.kernel_log, ssh=options.ssh_dmesg)
 
 
-def make_engine(folders: tuple[Path, ...]) -> Engine:
-    """Load knowledge and rules, and compile them."""
+def make_engine(folders: tuple[Path, ...], sitemap: Path | None = None) -> Engine:
+    """Load knowledge and rules, and compile them; ``sitemap`` is the map of the site, if any."""
     from engine.catalogue import load_catalogue  # noqa: PLC0415 - heavy, decode does without
     from engine.diagnosis import Engine  # noqa: PLC0415
+    from engine.sitemap import SiteFile  # noqa: PLC0415
 
-    engine = Engine(load_catalogue(folders, strict=False))
+    site = SiteFile(sitemap) if sitemap else None
+    engine = Engine(load_catalogue(folders, strict=False), site=site)
     gc.freeze()  # the rules stay as long as the process: no collection need look at them again
     return engine
 

@@ -163,3 +163,13 @@ async def test_hosts_whose_readings_do_not_come_are_named(monkeypatch):
     found = await engine().sweep(source)
     assert found.checked == {"gpu": 1, "node": 1}
     assert [e.name for e in found.unseen] == ["node-2"]
+
+
+async def test_what_one_host_lacks_is_said_of_that_host():
+    bare = {k: v for k, v in FULL.items() if "CLOCKS_EVENT" not in k}
+    found = await sweep(node(FULL) + node(bare, host="node-2"))
+    why = {u.needs: u.why for u in found.unknown}
+    assert why["throttle_reasons"] == "not exported on some hosts, such as node-2"
+    found = await sweep(node(bare) + node(bare, host="node-2"))
+    why = {u.needs: u.why for u in found.unknown}
+    assert why["throttle_reasons"] == "not exported"

@@ -1,0 +1,194 @@
+"""What a site knows of its machines and no label says: which GPUs work for a job, which rack.
+
+A YAML file, read again when it changes, as a scheduler may write it::
+
+    jobs:
+      train-llama: ["node-[1-8]", "node-9:0-3"]     # hosts, or some GPUs of them
+    job_labels: [pod_label_training_kubeflow_org_job_name]
+    job_of_pod: '(?P<job>.+)-(?:master|worker)-[0-9]+'
+    racks:
+      r12: ["node-[1-16]"]
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from engine.errors import UsageError
+
+_KEYS = ("jobs", "job_labels", "job_of_pod", "racks")
+_RANGE = re.compile(r"(?P<head>[^\[\]]*)\[(?P<low>\d{1,6})-(?P<high>\d{1,6})\](?P<tail>[^\[\]]*)")
+_PLACE = re.compile(r"(?P<host>[A-Za-z0-9][A-Za-z0-9._\[\]-]{0,252})(?::(?P<gpus>[0-9,-]{1,64}))?")
+_LABEL = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
+_MOST_HOSTS = 100_000
+_MOST_BYTES = 16_000_000
+_MAX_GPU = 63
+
+Gpus = frozenset[int] | None
+
+
+@dataclass(frozen=True, slots=True)
+class SiteMap:
+    """The map of a site.
+
+    Attributes:
+        jobs: job to host to the indexes of its GPUs, None for all of the host.
+        job_labels: further labels that name the job of a series.
+        job_of_pod: pattern of a pod's name whose group ``job`` is the job; None for none.
+        racks: host to rack.
+    """
+
+    jobs: Mapping[str, Mapping[str, Gpus]] = field(default_factory=dict)
+    job_labels: tuple[str, ...] = ()
+    job_of_pod: re.Pattern[str] | None = None
+    racks: Mapping[str, str] = field(default_factory=dict)
+    by_host: Mapping[str, tuple[tuple[str, Gpus], ...]] = field(default_factory=dict)
+
+    def job_at(self, host: str | None, gpu: int | None) -> str | None:
+        """Return the job that the map gives a GPU, None for none."""
+        for job, gpus in self.by_host.get(host or "", ()):
+            if gpus is None or gpu in gpus:
+                return job
+        return None
+
+
+NOTHING = SiteMap()
+
+
+class SiteFile:
+    """A map in a file; `current` reads it again when it has changed."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._stamp: tuple[int, int] | None = None
+        self._map = NOTHING
+
+    def current(self) -> SiteMap:
+        """Return the map.
+
+        Raises:
+            UsageError: the file cannot be read, or is no map of a site.
+        """
+        try:
+            state = self._path.stat()
+            stamp = (state.st_mtime_ns, state.st_size)
+            if stamp != self._stamp:
+                if state.st_size > _MOST_BYTES:
+                    raise _bad(self._path, f"it is larger than {_MOST_BYTES // 10**6} MB")
+                self._map = parse(self._path.read_text(encoding="utf-8"), self._path)
+                self._stamp = stamp
+        except (OSError, UnicodeDecodeError) as error:
+            raise _bad(self._path, str(error)) from None
+        return self._map
+
+
+def parse(text: str, path: Path) -> SiteMap:
+    """Read the text of a map; ``path`` is what errors call it.
+
+    Raises:
+        UsageError: it is no map of a site.
+    """
+    try:
+        found = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506
+    except (yaml.YAMLError, RecursionError, ValueError) as error:
+        raise _bad(path, " ".join(str(error).split())[:200]) from None
+    if not isinstance(found or {}, dict):
+        raise _bad(path, "it is no mapping")
+    found = found or {}
+    for key in found:
+        if key not in _KEYS:
+            raise _bad(path, f"unknown key {str(key)[:40]!r}; known are {', '.join(_KEYS)}")
+    jobs = {
+        job: dict(_gpus(path, places)) for job, places in _named(path, found.get("jobs"), "jobs")
+    }
+    racks = {
+        host: rack
+        for rack, places in _named(path, found.get("racks"), "racks")
+        for host, _ in _gpus(path, places)
+    }
+    by_host: dict[str, list[tuple[str, Gpus]]] = {}
+    for job, hosts in jobs.items():
+        for host, gpus in hosts.items():
+            by_host.setdefault(host, []).append((job, gpus))
+    labels = found.get("job_labels") or []
+    if not isinstance(labels, list) or not all(
+        isinstance(one, str) and _LABEL.fullmatch(one) for one in labels
+    ):
+        raise _bad(path, "job_labels: must be a list of label names")
+    pattern = _pattern(path, found.get("job_of_pod"))
+    every = {host: tuple(some) for host, some in by_host.items()}
+    return SiteMap(jobs, tuple(labels), pattern, racks, every)
+
+
+def _named(path: Path, found: Any, key: str) -> Iterator[tuple[str, list[str]]]:
+    if found is None:
+        return
+    if not isinstance(found, dict):
+        raise _bad(path, f"{key}: must map names to lists of hosts")
+    for name, places in found.items():
+        if not isinstance(places, list) or not all(isinstance(one, str) for one in places):
+            raise _bad(path, f"{key}: {str(name)[:60]!r} must be a list of hosts")
+        yield str(name), places
+
+
+def _gpus(path: Path, places: list[str]) -> Iterator[tuple[str, Gpus]]:
+    """Yield hosts with the indexes of their GPUs, ranges spelled out."""
+    count = 0
+    for place in places:
+        match = _PLACE.fullmatch(place)
+        if match is None:
+            raise _bad(path, f"{place[:60]!r} is no host, range of hosts or HOST:GPUS")
+        gpus = _indexes(path, match["gpus"]) if match["gpus"] else None
+        for host in _hosts(path, match["host"]):
+            count += 1
+            if count > _MOST_HOSTS:
+                raise _bad(path, f"more than {_MOST_HOSTS} hosts in one list")
+            yield host, gpus
+
+
+def _hosts(path: Path, text: str) -> Iterator[str]:
+    if "[" not in text and "]" not in text:
+        yield text
+        return
+    match = _RANGE.fullmatch(text)
+    if match is None or int(match["low"]) > int(match["high"]):
+        raise _bad(path, f"{text[:60]!r} is no range of hosts such as node-[1-16]")
+    width = len(match["low"]) if match["low"].startswith("0") else 0
+    for number in range(int(match["low"]), int(match["high"]) + 1):
+        yield f"{match['head']}{number:0{width}d}{match['tail']}"
+
+
+def _indexes(path: Path, text: str) -> frozenset[int]:
+    out: set[int] = set()
+    for part in text.split(","):
+        low, _, high = part.partition("-")
+        if not low.isdigit() or (high and not high.isdigit()) or int(high or low) > _MAX_GPU:
+            raise _bad(path, f"{text!r} are no GPU indexes such as 0-3 or 0,2")
+        out.update(range(int(low), int(high or low) + 1))
+    return frozenset(out)
+
+
+def _pattern(path: Path, text: Any) -> re.Pattern[str] | None:
+    if text is None:
+        return None
+    try:
+        pattern = re.compile(str(text)[:512])
+    except re.error as error:
+        raise _bad(path, f"job_of_pod: {error}") from None
+    if "job" not in pattern.groupindex:
+        raise _bad(path, "job_of_pod: the pattern needs a group named job, (?P<job>…)")
+    return pattern
+
+
+def _bad(path: Path, why: str) -> UsageError:
+    return UsageError(
+        f"the map of the site {path} cannot be used: {why}",
+        hint="see docs/configuration.md for its form",
+        code="bad_sitemap",
+    )

@@ -1,0 +1,83 @@
+"""The map of a site: what it says, and one clear line where it cannot be used."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.errors import UsageError
+from engine.sitemap import SiteFile, parse
+
+HERE = Path("sitemap.yaml")
+TEXT = """
+jobs:
+  train-llama: ["node-[8-10]", "node-2:0-1,5", login-1]
+  other: [node-2]
+job_labels: [pod_label_app]
+job_of_pod: '(?P<job>.+)-worker-[0-9]+'
+racks:
+  r1: ["node-[01-03]"]
+"""
+
+
+def test_hosts_ranges_and_gpus():
+    site = parse(TEXT, HERE)
+    assert list(site.jobs["train-llama"]) == ["node-8", "node-9", "node-10", "node-2", "login-1"]
+    assert site.jobs["train-llama"]["node-2"] == {0, 1, 5}
+    assert site.job_at("node-9", 7) == "train-llama"
+    assert site.job_at("node-2", 5) == "train-llama"
+    assert site.job_at("node-2", 6) == "other"
+    assert site.job_at("node-3", 0) is None
+    assert site.racks == {"node-01": "r1", "node-02": "r1", "node-03": "r1"}
+
+
+def test_an_empty_map_says_nothing():
+    assert parse("", HERE).jobs == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("jobs: [a]", "jobs: must map names to lists of hosts"),
+        ("jobs: {a: node-1}", "'a' must be a list of hosts"),
+        ("jobs: {a: ['node-[3-1]']}", "no range of hosts"),
+        ("jobs: {a: ['node-1:0-99']}", "no GPU indexes"),
+        ("jobs: {a: ['$(reboot)']}", "is no host"),
+        ("job_of_pod: '(.+)-worker'", "needs a group named job"),
+        ("job_of_pod: '(?P<job>'", "job_of_pod:"),
+        ("job_labels: ['a b']", "list of label names"),
+        ("rack: {}", "unknown key 'rack'"),
+        ("- a", "it is no mapping"),
+        ("a: [", "cannot be used"),
+        ("jobs: {a: ['node-[0-999999]', 'm-[0-999999]']}", "more than"),
+    ],
+)
+def test_what_is_wrong_is_one_line(text, said):
+    with pytest.raises(UsageError) as caught:
+        parse(text, HERE)
+    assert said in caught.value.one_line()
+    assert "\n" not in caught.value.one_line()
+
+
+@given(st.text(max_size=200))
+def test_any_text_is_a_map_or_an_error(text):
+    with contextlib.suppress(UsageError):
+        parse(text, HERE)
+
+
+def test_a_file_is_read_again_when_it_has_changed(tmp_path):
+    file = tmp_path / "map.yaml"
+    file.write_text("jobs: {a: [node-1]}")
+    site = SiteFile(file)
+    assert site.current().job_at("node-1", 0) == "a"
+    file.write_text("jobs: {b: [node-1]}")
+    os.utime(file, ns=(1, 1))
+    assert site.current().job_at("node-1", 0) == "b"
+    file.unlink()
+    with pytest.raises(UsageError, match=r"map\.yaml cannot be used"):
+        site.current()

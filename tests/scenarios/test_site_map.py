@@ -1,0 +1,125 @@
+"""Jobs and racks that no label names: the map of the site does, and the answers are the same."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from engine.diagnosis import Engine
+from engine.model import Why
+from engine.samples import RawSeries
+from engine.signals.labels import JOB_LABELS
+from engine.simulate.scenarios import Run, Severity, openmetrics, realise
+from engine.simulate.scenarios.registry import SCENARIOS
+from engine.sitemap import SiteFile
+from engine.sources import PrometheusConfig, PrometheusSource
+from tests.support.memory import MemorySource
+from tests.support.readings import AT, FULL, catalogue, engine, node
+from tests.support.servers import load_openmetrics, start_prometheus
+
+STRAGGLER = realise(SCENARIOS["job-straggler"], Severity.SEVERE, 0)
+HOSTS = sorted({s.labels["Hostname"] for s in STRAGGLER.series if "Hostname" in s.labels}) or [
+    "node-1",
+    "node-2",
+    "node-3",
+    "node-4",
+]
+
+
+def mapped(tmp_path: Path, text: str) -> Engine:
+    file = tmp_path / "sitemap.yaml"
+    file.write_text(text)
+    return Engine(catalogue(), site=SiteFile(file))
+
+
+def unlabelled(run: Run, **more: str) -> list[RawSeries]:
+    """Return a run's series without the job's label, and with others for series of GPUs."""
+    out = []
+    for one in run.series:
+        labels = {k: v for k, v in one.labels.items() if k not in JOB_LABELS}
+        of_job = len(labels) < len(one.labels)
+        if of_job:
+            labels |= {k: v.format(**labels) for k, v in more.items()}
+        out.append(replace(one, labels=labels))
+    return out
+
+
+def told(answer: Why) -> list[tuple[str, str]]:
+    return [(d.cause, d.says) for d in answer.diagnoses]
+
+
+async def labelled() -> Why:
+    source = MemorySource(STRAGGLER.series, now=STRAGGLER.at)
+    return await engine().why("job/51234", source, at=STRAGGLER.at)
+
+
+async def test_a_job_that_only_the_map_knows(tmp_path):
+    site = mapped(tmp_path, f"jobs: {{'51234': [{', '.join(HOSTS)}]}}")
+    source = MemorySource(unlabelled(STRAGGLER), now=STRAGGLER.at)
+    answer = await site.why("job/51234", source, at=STRAGGLER.at)
+    assert [d.cause for d in answer.diagnoses] == ["straggler"]
+    assert told(answer) == told(await labelled())
+
+
+async def test_a_victim_is_told_apart_by_the_map(tmp_path):
+    site = mapped(tmp_path, f"jobs: {{'51234': [{', '.join(HOSTS)}]}}")
+    run = realise(SCENARIOS["job-victim"], Severity.SEVERE, 0)
+    source = MemorySource(unlabelled(run), now=run.at)
+    answer = await site.why(run.scenario.target, source, at=run.at)
+    assert answer.diagnoses[0].cause == "straggler"
+    assert run.scenario.culprit in answer.diagnoses[0].says
+
+
+@pytest.mark.parametrize(
+    ("labels", "text"),
+    [
+        ({"pod_label_app": "51234"}, "job_labels: [pod_label_app]"),
+        (
+            {"exported_pod": "51234-worker-{gpu}", "exported_namespace": "ml"},
+            "job_of_pod: '(?P<job>.+)-worker-[0-9]+'",
+        ),
+    ],
+)
+async def test_a_job_by_labels_and_pods(tmp_path, labels, text):
+    source = MemorySource(unlabelled(STRAGGLER, **labels), now=STRAGGLER.at)
+    answer = await mapped(tmp_path, text).why("job/51234", source, at=STRAGGLER.at)
+    assert [d.cause for d in answer.diagnoses] == ["straggler"]
+
+
+async def test_a_real_server_is_asked_as_well(tmp_path):
+    site = mapped(tmp_path, f"jobs: {{'51234': [{', '.join(HOSTS)}]}}")
+    bare = replace(STRAGGLER, series=unlabelled(STRAGGLER))
+    load_openmetrics(openmetrics(bare), tmp_path / "data")
+    with start_prometheus(tmp_path / "data") as server:
+        source = PrometheusSource(PrometheusConfig(server.url))
+        answer = await site.why("job/51234", source, at=STRAGGLER.at)
+        await source.aclose()
+    assert told(answer) == told(await labelled())
+
+
+BRAKE = {**FULL, "DCGM_FI_DEV_CLOCKS_EVENT_REASONS": 0x88, "DCGM_FI_DEV_SM_CLOCK": 990}
+
+
+async def test_braked_nodes_of_a_rack_are_one_incident(tmp_path):
+    site = mapped(tmp_path, "racks: {r7: ['node-[1-3]'], r8: [node-4, node-5]}")
+    series = [
+        *node(BRAKE, gpus=2),
+        *node(BRAKE, gpus=2, host="node-2"),
+        *node(FULL, gpus=2, host="node-3"),
+        *node(BRAKE, gpus=2, host="node-4"),
+        *node(FULL, gpus=2, host="node-5"),
+    ]
+    found = await site.sweep(MemorySource(series), at=AT)
+    names = {one.diagnosis.entity.name: one for one in found.incidents}
+    assert set(names) == {"rack/r7", "node-4"}
+    assert len(names["rack/r7"].members) == 4
+    assert "2 of 3 nodes of rack r7" in names["rack/r7"].diagnosis.says
+
+
+async def test_a_map_that_is_gone_is_told(tmp_path):
+    site = mapped(tmp_path, "racks: {}")
+    (tmp_path / "sitemap.yaml").unlink()
+    with pytest.raises(Exception, match="cannot be used"):
+        await site.sweep(MemorySource(node(FULL)), at=AT)
