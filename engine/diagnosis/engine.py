@@ -22,10 +22,10 @@ from engine.diagnosis.mapped import over
 from engine.diagnosis.past import dated, with_past
 from engine.diagnosis.present import current, late, silent
 from engine.diagnosis.related import OWN, beside, gpus, own
+from engine.diagnosis.targets import distinct, entity_of, hosts_of
 from engine.errors import UsageError
-from engine.model import EngineInfo, Entity, Kind, Sweep, Why
+from engine.model import EngineInfo, Kind, Sweep, Why
 from engine.samples import Matcher, Selection
-from engine.signals.labels import node_entity
 from engine.signals.normalise import Readings
 from engine.sitemap import NOTHING, SiteFile, SiteMap
 from engine.sources.logs.port import LogSource
@@ -100,7 +100,7 @@ class Engine:
             readings, chosen = await self._read(target, source, got, watch)
         finally:
             await watch.aclose()
-        hosts = _hosts(target, readings, chosen)
+        hosts = hosts_of(target, readings, chosen)
         got.warnings += unmatched(got.events, readings.frame, hosts, end=got.log_end)
         got.warnings += elsewhere(got.events, hosts)
         got.warnings += earlier(readings.frame, chosen, window_s)
@@ -124,7 +124,7 @@ class Engine:
             return await self._read_own(target, source, got, watch, readings)
         chosen = self._choose(target, readings)
         span = got.window_s
-        watch.start(_hosts(target, readings, chosen), got.log_end, span)
+        watch.start(hosts_of(target, readings, chosen), got.log_end, span)
         if not chosen:
             await watch.join(got)
             readings, chosen = await lost(self.fetcher, source, got, target)
@@ -170,7 +170,7 @@ class Engine:
         if more:
             await self.fetcher.ask(source, got, more)
             readings = self.fetcher.frame(got)
-        watch.start(_hosts(target, readings, gpus(target, readings)), got.log_end, got.window_s)
+        watch.start(hosts_of(target, readings, gpus(target, readings)), got.log_end, got.window_s)
         await watch.join(got)
         if got.events:
             readings = self.fetcher.frame(got)
@@ -226,7 +226,7 @@ class Engine:
         if (wrong := no_such_port(target, readings, chosen)) is not None:
             raise wrong
         if target.kind is Kind.GPU and len(chosen) > 1:
-            names = ", ".join(_distinct(readings.frame.entities[i]) for i in chosen[:4])
+            names = ", ".join(distinct(readings.frame.entities[i]) for i in chosen[:4])
             more = f" and {len(chosen) - 4} more" if len(chosen) > 4 else ""
             raise UsageError(
                 f"{len(chosen)} GPUs match {target.text!r}: {names}{more}",
@@ -309,7 +309,7 @@ class Engine:
         elif scope and len(mine) == 1:
             entity = mine[0].entity
         else:
-            entity = _entity(target, readings, chosen)
+            entity = entity_of(target, readings, chosen)
         alone = single or (scope is not None and len(mine) == 1)
         answer = compose(entity, mine, [*side, *peers], self.catalogue.causes, alone=alone)
         diagnoses = without_strangers(answer.diagnoses, [*mine, *side], peers)
@@ -360,38 +360,3 @@ class Engine:
         seen = judge.observe(frame, chosen)
         states = judge.states(seen)
         return [judge.judge(seen, i, states, unknowns=unknowns) for i in chosen]
-
-
-def _hosts(target: Target, readings: Readings, chosen: Sequence[int]) -> list[str | None]:
-    """Return the machines that a target is on, as far as is known."""
-    found = [readings.frame.entities[i].host for i in chosen if i < len(readings.frame)]
-    return [target.host, *found]
-
-
-def _distinct(entity: Entity) -> str:
-    name = f"{entity.cluster}::{entity.name}" if entity.cluster else entity.name
-    return f"{name} ({entity.uuid})" if entity.uuid else name
-
-
-def _entity(target: Target, readings: Readings, chosen: Sequence[int]) -> Entity:
-    """Return the entity of a target that stands for several GPUs."""
-    match target.kind:
-        case Kind.NODE:
-            first = readings.frame.entities[chosen[0]]
-            return node_entity(first.host or target.host or "", target.cluster)
-        case Kind.POD:
-            name = f"pod/{target.namespace}/{target.pod}"
-            return Entity(
-                Kind.POD, name, target.cluster, namespace=target.namespace, pod=target.pod
-            )
-        case Kind.JOB:
-            return Entity(Kind.JOB, f"job/{target.job}", target.cluster, job=target.job)
-        case Kind.SERVICE:
-            where = f"#{target.instance}" if target.instance else ""
-            name = f"svc/{target.service}{where}"
-            return Entity(Kind.SERVICE, name, target.cluster, service=target.service)
-        case Kind.FILESYSTEM:
-            name = f"fs/{(target.mount or '').lstrip('/')}"
-            return Entity(Kind.FILESYSTEM, name, target.cluster)
-        case _:
-            return Entity(Kind.FLEET, "fleet", target.cluster)

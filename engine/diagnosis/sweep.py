@@ -6,39 +6,27 @@ Hosts are fetched in groups, so that memory stays bound by the group, not by the
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from engine.catalogue.types import CauseRule
-from engine.diagnosis.combine import merge_unknown, order
-from engine.diagnosis.compose import below, hang, key_of
 from engine.diagnosis.fetch import LOOKBACK_LOST_S, Fetched, Fetcher
-from engine.diagnosis.judge import Judgement
-from engine.diagnosis.logged import short_host, strangers, unknown_logs, unmatched
+from engine.diagnosis.logged import short_host, strangers, unmatched
 from engine.diagnosis.logwatch import LogWatch
 from engine.diagnosis.present import current, silent
-from engine.diagnosis.racks import by_rack
-from engine.diagnosis.rank import Key
 from engine.diagnosis.sweepgroups import Group, Listing, groups, listing
 from engine.diagnosis.sweepholds import Server
 from engine.diagnosis.sweepothers import beneath, of_hosts, of_workloads, pods, workloads
 from engine.diagnosis.sweeppush import pick, worth_asking
+from engine.diagnosis.sweepresult import Found, Plan, result
 from engine.errors import SourceError
-from engine.model import Entity, Incident, Kind, Sweep, Unknown, Verdict
+from engine.model import Sweep
 from engine.samples import Ints, Matcher, Selection
 from engine.signals.labels import node_entity
 from engine.signals.normalise import Readings
-from engine.sources.logs.port import Unread
 from engine.sources.port import Evaluator, Source
 
 if TYPE_CHECKING:
     from engine.diagnosis.engine import Engine
-
-_SHOWN_UNSEEN = 200
-_NOT_EXPORTED = "not exported"
-_HOSTS_NAMED = 3
 
 
 async def sweep(
@@ -59,7 +47,7 @@ async def sweep(
     if known_moment:
         watch.start(None, at, span)
     plan = await _plan(engine, source, at, span, tuple(where), watch)
-    found = _Found(
+    found = Found(
         at=plan.at,
         unread=plan.unread,
         known=set(plan.settled),
@@ -75,37 +63,15 @@ async def sweep(
         found.at = (await source.evaluate((), at=None)).at
     if not where:  # else the others are just not asked about
         found.warn(strangers(watch.events, found.known))
-    return _result(engine, found, plan, window_s)
-
-
-@dataclass(slots=True)
-class _Found:
-    """What was found so far: of GPUs, and of what stands ``beside`` them.
-
-    ``known`` are the hosts that there are, ``unreached`` those that could not be asked about.
-    """
-
-    at: float | None
-    unread: list[Unread]
-    known: set[str | None]
-    queries: int
-    waves: int
-    warnings: list[str]
-    answers: list[Judgement] = field(default_factory=list)
-    beside: list[Judgement] = field(default_factory=list)
-    unreached: list[Entity] = field(default_factory=list)
-
-    def warn(self, warnings: Iterable[str]) -> None:
-        """Add warnings, each once."""
-        self.warnings = list(dict.fromkeys([*self.warnings, *warnings]))
+    return result(engine, found, plan, window_s)
 
 
 async def _judge_group(
     engine: Engine,
     source: Source,
-    found: _Found,
+    found: Found,
     group: Group,
-    plan: _Plan,
+    plan: Plan,
     window_s: float,
     where: tuple[Matcher, ...],
     watch: LogWatch,
@@ -159,7 +125,7 @@ async def _judge_group(
 async def _judge_workloads(
     engine: Engine,
     source: Source,
-    found: _Found,
+    found: Found,
     selections: Sequence[Selection],
     window_s: float,
 ) -> None:
@@ -188,26 +154,6 @@ async def _ask_more(
         got.warnings.append(error.one_line())
 
 
-@dataclass(slots=True)
-class _Plan:
-    """What is fetched and judged, and what the server settled before.
-
-    ``at`` is the moment judged, None if the first answer tells it; ``settled`` are the hosts of
-    the ``healthy`` and ``idle`` GPUs of which nothing has to be fetched.
-    """
-
-    groups: list[Group]
-    at: float | None
-    settled: set[str | None] = field(default_factory=set)
-    healthy: int = 0
-    idle: int = 0
-    queries: int = 0
-    waves: int = 0
-    warnings: list[str] = field(default_factory=list)
-    unread: list[Unread] = field(default_factory=list)
-    workloads: list[list[Selection]] = field(default_factory=list)
-
-
 async def _plan(
     engine: Engine,
     source: Source,
@@ -215,17 +161,17 @@ async def _plan(
     span: float,
     where: tuple[Matcher, ...],
     watch: LogWatch,
-) -> _Plan:
+) -> Plan:
     """Find out which hosts there are, and which of them must be looked at."""
     if source.rereads:
-        return _Plan([Group()], at, warnings=source.take_warnings())
+        return Plan([Group()], at, warnings=source.take_warnings())
     before = source.queries
     there = await listing(engine.fetcher, source, at, span, where)
     watch.start(sorted(h for h in there.hosts_now if h), at, span)
     # The names of pods are not compared on the server.
     asks = worth_asking(there.now) and engine.site.job_of_pod is None
     if not isinstance(source, Evaluator) or not asks:
-        plan = _Plan(groups(there), at, waves=1)
+        plan = Plan(groups(there), at, waves=1)
     else:
         plan = await _pushed_down(engine, source, there, at, span, where, watch)
     plan.workloads = list(workloads(engine.fetcher, there, span, where))
@@ -242,7 +188,7 @@ async def _pushed_down(
     span: float,
     where: tuple[Matcher, ...],
     watch: LogWatch,
-) -> _Plan:
+) -> Plan:
     """Let the server find the hosts that must be looked at."""
     moment = (await source.evaluate((), at=at)).at
     log = engine.fetcher.start(moment, span)
@@ -260,7 +206,7 @@ async def _pushed_down(
             or (row.place.uuid or "").lower() in boards
         }
     )
-    plan = _Plan([], moment, queries=log.batch.queries, waves=1, unread=log.unread)
+    plan = Plan([], moment, queries=log.batch.queries, waves=1, unread=log.unread)
     plan.warnings += log.warnings
     try:
         found = await pick(
@@ -294,88 +240,3 @@ def _frame(fetcher: Fetcher, got: Fetched) -> Readings:
         got.window_s = LOOKBACK_LOST_S
         readings = fetcher.frame(got)
     return readings
-
-
-def _result(engine: Engine, found: _Found, plan: _Plan, window_s: float) -> Sweep:
-    verdicts = {v.value: 0 for v in Verdict}
-    for answer in found.answers:
-        verdicts[answer.verdict.value] += 1
-    verdicts[Verdict.HEALTHY.value] += plan.healthy
-    verdicts[Verdict.IDLE.value] += plan.idle
-    judged = {a.entity.host for a in found.answers}
-    judged_beside = Counter(a.entity.kind.value for a in found.beside)
-    del judged_beside["gpu"], judged_beside["node"]
-    unseen = [
-        *found.unreached,
-        *(a.entity for a in found.answers if a.verdict is Verdict.UNKNOWN),
-    ]
-    every = incidents([*found.answers, *found.beside], engine.catalogue.causes)
-    return Sweep(
-        at=found.at,
-        window_s=window_s,
-        incidents=tuple(by_rack(every, engine.site.racks, judged | plan.settled)),
-        checked={
-            "gpu": len(found.answers) + plan.healthy + plan.idle,
-            "node": len(judged | plan.settled),
-            **dict(sorted(judged_beside.items())),
-        },
-        verdicts=verdicts,
-        unknown=(
-            *unknown_logs(found.unread, engine.told_by_logs),
-            *merge_unknown(_unknown(found.answers)),
-        ),
-        engine=engine.info,
-        queries=found.queries,
-        waves=found.waves,
-        warnings=tuple(found.warnings),
-        unseen=tuple(unseen[:_SHOWN_UNSEEN]),
-    )
-
-
-def _unknown(answers: Sequence[Judgement]) -> Iterator[Unknown]:
-    """Yield what was not seen; where only some hosts lack it, with the names of a few."""
-    told = [a for a in answers if a.unknown]
-    everywhere = {a.entity.host for a in told}
-    lacking: dict[tuple[str, str, str], set[str]] = {}
-    for answer in told:
-        for one in answer.unknown:
-            lacking.setdefault((one.cause, one.needs, one.why), set()).add(answer.entity.name)
-    hosts: dict[str, str] = {a.entity.name: a.entity.host or a.entity.name for a in told}
-    for answer in told:
-        for one in answer.unknown:
-            names = {hosts[name] for name in lacking[one.cause, one.needs, one.why]}
-            if one.why == _NOT_EXPORTED and len(names) < len(everywhere):
-                some = ", ".join(sorted(names)[:_HOSTS_NAMED])
-                yield replace(one, why=f"{one.why} on some hosts, such as {some}")
-            else:
-                yield one
-
-
-def incidents(answers: Sequence[Judgement], causes: Mapping[str, CauseRule]) -> list[Incident]:
-    """Group what was found at many entities: one incident per root cause, worst first.
-
-    Args:
-        answers: what was found of GPUs, nodes, services and so on.
-        causes: all rules of causes.
-
-    Returns:
-        The members are where the cause or one of its effects was seen, GPUs first.
-    """
-    told = [answer for answer in answers if answer.diagnoses]
-    seen: dict[Key, dict[tuple[object, ...], Entity]] = {}
-    for answer in told:
-        for one in answer.diagnoses:
-            seen.setdefault(key_of(one), {})[_place(answer.entity)] = answer.entity
-    out = []
-    for root in sorted(hang(((a.entity, d) for a in told for d in a.diagnoses), causes), key=order):
-        keys = [key_of(root), *((e.cause, e.entity.key) for e in below(root.effects))]
-        members = {place: e for key in keys for place, e in seen.get(key, {}).items()}
-        out.append(Incident(root, tuple(members[place] for place in sorted(members))))
-    return out
-
-
-def _place(entity: Entity) -> tuple[object, ...]:
-    """Sort key of a member: GPUs first, 2 before 10."""
-    gpu = -1 if entity.gpu is None else entity.gpu
-    kind = entity.kind is not Kind.GPU
-    return (kind, entity.cluster or "", entity.host or "", gpu, *entity.key)
