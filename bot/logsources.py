@@ -83,6 +83,7 @@ def open_loki(url: str, settings: Loki, query: str | None = None) -> LokiSource:
             headers=settings.headers if trusted else {},
             timeout_s=settings.timeout,
             verify=settings.verify,
+            slow_hint="raise loki.timeout (GPUWHY_LOKI_TIMEOUT), or narrow loki.query",
         )
     )
 
