@@ -25,4 +25,4 @@ def some(names: Iterable[str], most: int = _SHOWN) -> str:
 
 def entities(members: Iterable[Entity], most: int = _SHOWN) -> str:
     """Return the names of entities as a list (see `some`)."""
-    return some((entity.name for entity in members), most)
+    return some((entity.shown for entity in members), most)

@@ -102,7 +102,13 @@ class Entity:
     @property
     def key(self) -> tuple[str, str, str]:
         """Identity for grouping and sorting: cluster, kind, name."""
-        return (self.cluster or "", self.kind.value, self.name)
+        return (self.cluster or "", self.kind.value, self.shown)
+
+    @property
+    def shown(self) -> str:
+        """The name as people read it: a mount that is one host's own says whose."""
+        own = self.kind is Kind.FILESYSTEM and self.instance and self.instance == self.host
+        return f"{self.name} on {self.host}" if own else self.name
 
 
 Number = float | int | bool | str | None

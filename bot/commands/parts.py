@@ -88,7 +88,7 @@ def severity_level(word: Severity) -> Level:
 
 def cause_line(diagnosis: Diagnosis, target: Entity | None) -> Line:
     """Return "title (id, severity, confidence)", with the entity where it is not the target."""
-    where = "" if target and diagnosis.entity.key == target.key else f" on {diagnosis.entity.name}"
+    where = "" if target and diagnosis.entity.key == target.key else f" on {diagnosis.entity.shown}"
     return line(
         strong(diagnosis.title),
         where,
@@ -128,7 +128,7 @@ def evidence(found: Evidence, target: Entity, *, query: bool = True) -> Bullet:
 
     The query that shows the reading stands under it.
     """
-    where = "" if found.entity.key == target.key else f"{found.entity.name}: "
+    where = "" if found.entity.key == target.key else f"{found.entity.shown}: "
     source = f"; threshold: {_brief(found.source)}" if found.source else ""
     under = (Bullet(line(code(found.query))),) if query and found.query else ()
     return Bullet(line(where, found.says, muted(f" [{found.signal}{source}]")), under)
@@ -174,7 +174,7 @@ def about(pairs: Iterable[tuple[str, Line]]) -> Fields:
 
 
 def _effect(effect: Effect) -> Bullet:
-    head = line(code(effect.cause), f" on {effect.entity.name}")
+    head = line(code(effect.cause), f" on {effect.entity.shown}")
     return Bullet(head, tuple(_effect(e) for e in effect.effects))
 
 

@@ -135,7 +135,7 @@ def _table(incidents: Sequence[Incident]) -> Table:
                 line(str(number)),
                 line(parts.severity(incident.diagnosis.severity)),
                 line(code(incident.diagnosis.cause)),
-                line(incident.diagnosis.entity.name),
+                line(incident.diagnosis.entity.shown),
                 line(str(len(incident.members))),
                 line(str(incident.diagnosis.confidence)),
             )

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from itertools import groupby
 
@@ -284,6 +284,10 @@ class Numbers(Spelled, ABC):
         elif self._read_together(node):
             # What the server adds at the ends of the window cancels out.
             lower = upper = made(left.lower, f"({right.lower} != 0)")
+        elif rates := self._scraped_together(node):
+            ratio = made(left.lower, f"({right.lower} != 0)")
+            off = self._may_be_off(rates, scope)
+            lower, upper = f"({ratio} /{on} {off})", f"({ratio} *{on} {off})"
         elif not (self.never_negative(node.left) and self.never_negative(node.right)):
             return None
         elif node.op == "*":
@@ -304,6 +308,37 @@ class Numbers(Spelled, ABC):
             and all(signal.combine == "sum" for signal in signals)
             and len({frozenset(sp.name for sp in signal.spellings) for signal in signals}) == 1
         )
+
+    def _scraped_together(self, node: Binary) -> tuple[Reading, Reading] | None:
+        """Return the two rates of a ratio whose counters one exporter gives at the same moments."""
+        left, right = node.left, node.right
+        if node.op != "/" or not (isinstance(left, Reading) and isinstance(right, Reading)):
+            return None
+        signals = [self.catalogue.signals[one.signal] for one in (left, right)]
+        exporters = {sp.exporter for signal in signals for sp in signal.spellings}
+        alike = (
+            left.function == right.function == "rate"
+            and left.window_s == right.window_s
+            and (self.profile.one_series or all(signal.combine == "sum" for signal in signals))
+            and len(exporters) == 1
+        )
+        return (left, right) if alike else None
+
+    def _may_be_off(self, rates: Iterable[Reading], scope: Scope) -> str:
+        """Return by which factor the ratio of two rates may be off.
+
+        Extrapolation to the ends of the window is the same for both, and cancels out. Only a
+        counter that began near zero is not extrapolated below it: then by at most
+        1 + 2.2 / (n - 1) for n samples, which is less than four for two and more.
+        """
+        by = scope.labels
+        began = [
+            f"(max by ({by}) ({self.windowed('increase', r.signal, r.window_s, scope)}) * 2"
+            f" > bool on({by}) min by ({by})"
+            f" ({self.windowed('min_over_time', r.signal, r.window_s, scope)}))"
+            for r in rates
+        ]
+        return f"(1.000001 + 3 * ({f' + on({by}) '.join(began)}))"
 
     def _scaled(
         self, node: Binary, left: Bound, right: Bound, made: Callable[[str, str], str]

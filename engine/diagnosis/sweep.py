@@ -18,6 +18,7 @@ from engine.diagnosis.sweepholds import Server
 from engine.diagnosis.sweepothers import beneath, of_hosts, of_workloads, pods, workloads
 from engine.diagnosis.sweeppush import pick, worth_asking
 from engine.diagnosis.sweepresult import Found, Plan, result
+from engine.diagnosis.sweepsides import sides
 from engine.errors import SourceError
 from engine.model import Sweep
 from engine.samples import Ints, Matcher, Selection
@@ -209,8 +210,19 @@ async def _pushed_down(
     plan = Plan([], moment, queries=log.batch.queries, waves=1, unread=log.unread)
     plan.warnings += log.warnings
     try:
+        beside = await sides(engine, source, at=moment, window_s=int(span))
+        plan.waves += beside.waves
+        plan.warnings += [
+            f"a query about ports and mounts failed: {e.message}" for e in beside.failures[:1]
+        ]
         found = await pick(
-            engine, source, there.now, at=moment, window_s=span, where=where, marked=marked
+            engine,
+            source,
+            there.now,
+            at=moment,
+            window_s=span,
+            where=where,
+            marked=marked | beside.hosts,
         )
     except SourceError as error:
         plan.warnings.append(f"the sweep fetched all hosts in full: {error.message}")

@@ -183,7 +183,7 @@ def _name(entity: Entity, name: str) -> str | None:
 def _placed(entity: Entity) -> str:
     """Return the name of an entity, of a rank with the place where it runs, if it is known."""
     if entity.kind is not Kind.RANK or entity.host is None or entity.rank is None:
-        return entity.name
+        return entity.shown
     place = entity.host if entity.gpu is None else f"{entity.host}:{entity.gpu}"
     return f"{entity.name} on {place}"
 

@@ -40,9 +40,11 @@ _LOCAL_GPU = re.compile(r"(?:GPU)?(\d{1,3})")
 _LUSTRE_TARGET = re.compile(r"([A-Za-z0-9_]{1,8})-(?:OST|MDT)[0-9a-fA-F]{4}")
 _LUSTRE_DEVICE = re.compile(r"[^/]{0,253}@[a-z0-9]{1,8}:/(?P<fs>[A-Za-z0-9_]{1,8})")
 # Ends of tunnels, bridges and containers, and the loopback: no ports of the machine.
-_VIRTUAL = re.compile(
-    r"(?:lo|veth|cali|cni|docker|br-|virbr|flannel|cilium|lxc|tunl|tap|vxlan|kube|dummy|nodelocaldns)"
+VIRTUAL = (
+    "(?:lo|veth|cali|cni|docker|br-|virbr|flannel|cilium"
+    "|lxc|tunl|tap|vxlan|kube|dummy|nodelocaldns)"
 )
+_VIRTUAL = re.compile(VIRTUAL)
 # A partition and its disk: nvme0n1p2 of nvme0n1, sda1 of sda.
 _PARTITION = re.compile(r"(nvme\d{1,4}n\d{1,4})p\d{1,3}|([sv]d[a-z]{1,3})\d{1,3}")
 _MAX_NAME = 253
@@ -168,10 +170,18 @@ def _filesystem(
             return None
         mount = aliases.get((host or "", device)) or aliases.get(("", device), device)
     part = target[0] if target else None  # one OST may be full while the others are not
-    entity = Entity(Kind.FILESYSTEM, f"fs/{mount.lstrip('/')}", cluster, host, instance=part)
+    own = host if part is None and _is_disk(labels) else None  # each host has its own /scratch
+    entity = Entity(Kind.FILESYSTEM, f"fs/{mount.lstrip('/')}", cluster, host, instance=part or own)
     return Found(
         (cluster or "", host or "", mount, part or ""), entity, (cluster or "", mount, part or "")
     )
+
+
+def _is_disk(labels: Mapping[str, str]) -> bool:
+    """Return whether a mount's device is a disk of the host, and no server's share."""
+    device = labels.get("device", "")
+    shared = labels.get("export") or labels.get("fs_name") or labels.get("fsname")
+    return bool(device) and not shared and ":" not in device and not device.startswith("//")
 
 
 def _pod(labels: Mapping[str, str], cluster: str | None) -> Found | None:

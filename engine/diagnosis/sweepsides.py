@@ -1,0 +1,187 @@
+"""Which hosts of a large fleet have a port or a mount that must be looked at.
+
+Ports and mounts are labelled by the address of node_exporter and what they are: a device, a mount
+point, an NFS export. A server is asked about each kind by its labels, with the same conditions as
+for GPUs (`engine.diagnosis.sweepqueries`); what it finds is a superset.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from engine.condition import LabelProfile
+from engine.diagnosis.judge import Judge
+from engine.diagnosis.preselect import Need, needs_of, reduced, suspicious
+from engine.diagnosis.sweepask import ask
+from engine.diagnosis.sweepholds import Server, several
+from engine.diagnosis.sweephosts import Roster, rows_of
+from engine.diagnosis.sweepqueries import SLACK, Bit, Known, compares, known, symptom
+from engine.errors import SourceError
+from engine.samples import Matcher
+from engine.signals.entities import VIRTUAL
+from engine.signals.labels import HOST_LABELS, host_of_instance
+
+if TYPE_CHECKING:
+    from engine.diagnosis.engine import Engine
+
+_ADDRESS = "instance"
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """One way of labelling: what names a thing beside the address, and what its siblings share."""
+
+    scope: str
+    label: str
+    siblings: str
+    selector: tuple[Matcher, ...] = ()
+
+
+_SIDES = (
+    _Side("port", "device", _ADDRESS, (Matcher("device", "!~", VIRTUAL + ".*"),)),
+    _Side("filesystem", "mountpoint", "mountpoint"),
+    _Side("filesystem", "export", "export"),
+    _Side("filesystem", "device", _ADDRESS),
+)
+
+
+@dataclass(slots=True)
+class Sides:
+    """The hosts that must be looked at, and what went wrong."""
+
+    hosts: set[str] = field(default_factory=set)
+    failures: list[SourceError] = field(default_factory=list)
+    waves: int = 0
+
+
+async def sides(engine: Engine, source: Server, *, at: float, window_s: int) -> Sides:
+    """Ask about all ports and mounts of a server.
+
+    Raises:
+        SourceError: the server does not even say what it holds.
+    """
+    out = Sides(waves=4)
+    names = await _names(engine, source, at, window_s)
+    known_here = {
+        side: known(engine.catalogue, some, (), (), window_s) for side, some in names.items()
+    }
+    for side, here in known_here.items():
+        others = [k for s, k in known_here.items() if s is not side and s.scope == side.scope]
+        await _ask(engine, source, side, here, others, sorted(names[side]), out, at=at)
+    return out
+
+
+async def _names(
+    engine: Engine, source: Server, at: float, window_s: int
+) -> dict[_Side, frozenset[str]]:
+    """Return the metric names that there are of each kind, each name once."""
+    every = engine.fetcher.names.others
+    found = await asyncio.gather(
+        *(
+            source.label_sets(
+                every[side.scope],
+                ("__name__",),
+                at=at,
+                window_s=window_s,
+                matchers=(Matcher(side.label, "!=", ""),),
+            )
+            for side in _SIDES
+        )
+    )
+    taken: dict[str, set[str]] = {}
+    out: dict[_Side, frozenset[str]] = {}
+    for side, rows in zip(_SIDES, found, strict=True):
+        before = taken.setdefault(side.scope, set())
+        new = {row["__name__"] for row in rows if "__name__" in row} - before
+        before |= new
+        if new:
+            out[side] = frozenset(new)
+    return out
+
+
+async def _ask(
+    engine: Engine,
+    source: Server,
+    side: _Side,
+    here: Known,
+    others: list[Known],
+    names: list[str],
+    out: Sides,
+    *,
+    at: float,
+) -> None:
+    entity = (_ADDRESS, side.label)
+    profile = LabelProfile(
+        entity=entity,
+        host=side.siblings,
+        selector=side.selector,
+        one_series=False,
+        closed=True,
+        slack=SLACK,
+    )
+    here = replace(here, several=await several(source, here, (), profile, at))
+    bits, needs = _needs(engine.judges.of(side.scope), here, others)
+    if needs == []:
+        return
+    found = await source.label_sets(
+        names, (*entity, *HOST_LABELS), at=at, window_s=here.window_s, matchers=side.selector
+    )
+    roster = Roster(entity, side.siblings, ())
+    owners: list[set[str]] = []
+    for row in rows_of(found):
+        key = (row.labels.get(_ADDRESS, ""), row.labels.get(side.label, ""))
+        number = roster.keys.setdefault(key, len(roster.keys))
+        if number == len(owners):
+            owners.append(set())
+            roster.hosts.setdefault(row.labels.get(side.siblings, ""), []).append(number)
+        name = row.place.host or host_of_instance(key[0])
+        if name:
+            owners[number].add(name)
+    if needs is None:
+        out.hosts |= {name for some in owners for name in some}
+        return
+    told = await ask(source, roster, list(bits.values()), profile, at=at)
+    out.failures += told.failures
+    out.waves += told.waves
+    marked = told.untold | suspicious(needs, told.may_be, len(roster))
+    for number in np.flatnonzero(marked).tolist():
+        out.hosts |= owners[number]
+
+
+def _needs(
+    judge: Judge, here: Known, others: list[Known]
+) -> tuple[Mapping[str, Bit], list[Need] | None]:
+    """Return what to ask of one kind, and what makes one of it suspicious; None: everything does.
+
+    A symptom that reads signals of another kind is left open where a pattern needs one of this.
+    """
+    elsewhere = frozenset().union(*(other.present for other in others)) - here.present
+    never: set[str] = set()
+    untold: set[str] = set()
+    inside: set[str] = set()
+    bits: dict[str, Bit] = {}
+    for name, condition in judge.observer.conditions.items():
+        if not condition.signals.isdisjoint(elsewhere):
+            untold.add(name)
+            continue
+        bit = symptom(name, condition, here, loose=True)
+        if bit is False:
+            never.add(name)
+            continue
+        inside.add(name)
+        if isinstance(bit, Bit):
+            bits[name] = bit
+        else:
+            untold.add(name)
+    compared = {n for n in inside if compares(judge.observer.conditions[n].tree)}
+    wanted = [need for need in needs_of(judge.causes, compared) if need.symptoms & inside]
+    needs = reduced(wanted, frozenset(never), frozenset(untold))
+    if needs is None:
+        return {}, None
+    asked = {name for need in needs for name in need.symptoms}
+    return {name: bit for name, bit in bits.items() if name in asked}, needs
