@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from engine.diagnosis import sweep as sweeping
+from engine.diagnosis import sweepresult
 from engine.history.readable import UNSEEN_LISTED, Asked, Rows, scope_of, unread
 from engine.model import Entity, Kind
 from tests.support.sightings import gpu, sweep
@@ -74,4 +74,4 @@ def test_if_the_list_of_those_without_a_verdict_is_full_nobody_counts_as_read():
 
 
 def test_the_engine_lists_as_many():
-    assert sweeping._SHOWN_UNSEEN == UNSEEN_LISTED
+    assert sweepresult._SHOWN_UNSEEN == UNSEEN_LISTED
