@@ -16,7 +16,6 @@ from pathlib import Path
 from engine.catalogue import load_catalogue
 from engine.diagnosis import Engine
 from engine.sources import PrometheusConfig, PrometheusSource
-from engine.sources.promjson import Answer
 
 _TIMEOUT_S = 600.0
 
@@ -30,7 +29,7 @@ class Swept:
         cpu: CPU time of the engine (s).
         memory: largest resident set of the process (bytes), with the interpreter and the rules.
         asked: the queries it sent, with their moment (ms).
-        answered: number of elements in all answers.
+        answered: bytes of all answers.
         gpus: how many were judged.
         nodes: the nodes with an incident, sorted.
         warnings: what the sweep had to say.
@@ -54,11 +53,11 @@ class _Recorded(PrometheusSource):
         self.asked: list[tuple[str, int]] = []
         self.answered = 0
 
-    async def _ask(self, query: str, end_ms: int, result_type: str) -> Answer:
+    async def _ask(self, query: str, end_ms: int) -> bytes:
         self.asked.append((query, end_ms))
-        answer = await super()._ask(query, end_ms, result_type)
-        self.answered += len(answer.result)
-        return answer
+        body = await super()._ask(query, end_ms)
+        self.answered += len(body)
+        return body
 
 
 def swept(url: str, at: float) -> Swept:
