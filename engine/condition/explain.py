@@ -268,7 +268,10 @@ class Explainer:
         ago = round(one.at - times[k])
         was, became = written(inside[k - 1], "code"), written(inside[k], "code")
         tail = "" if wanted else f", not to {codes}"
-        return f"{title} changed from {was} to {became} {span_of(ago)} ago{tail}", inside[k]
+        when = f"{span_of(ago)} ago"
+        if not ago and not one.memo.frame.timed:  # one scrape: the exporter counts the recent ones
+            when = "not long ago, by the exporter's own count"
+        return f"{title} changed from {was} to {became} {when}{tail}", inside[k]
 
     def _presence(self, node: Presence, one: One) -> Term:
         title, unit = self.writer.title(node.signal), self.catalogue.signals[node.signal].unit

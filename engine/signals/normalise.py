@@ -8,7 +8,7 @@ sample at the same moment the largest counts, as ``max by (UUID)`` would have it
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from engine.samples import (
 )
 from engine.signals.columns import column, fill
 from engine.signals.derived import add_derived
-from engine.signals.events import xid_changes
+from engine.signals.events import add_counted
 from engine.signals.hostreadings import node_readings
 from engine.signals.hosts import UNAME, addresses
 from engine.signals.labels import (
@@ -40,7 +40,7 @@ from engine.signals.labels import (
 from engine.signals.mig import drop_unmeasured
 from engine.signals.others import node_frame, other_frames
 from engine.signals.overlap import moved, settle
-from engine.signals.pieces import Piece, origin
+from engine.signals.pieces import Piece
 from engine.signals.service import derive
 from engine.signals.smi import smi_facts
 
@@ -128,7 +128,7 @@ def build_frame(
     nodes = node_readings(node_series, catalogue, entities, instances, hosts, frame)
     _derive(frame, pieces, groups)
     add_derived(frame, pieces)
-    _add_xid_changes(frame, pieces.get("xid_count", []))
+    add_counted(frame, pieces.get("xid_count", []))
     warnings = [
         *told,
         *contradictions,
@@ -279,32 +279,6 @@ def _derive(frame: Frame, pieces: Mapping[str, list[Piece]], groups: list[list[P
         if known.size:
             times = np.array([_last_seen(newest[i], frame) for i in known.tolist()])
             frame.columns[name] = column(counts[known], times, known, len(frame), merge=frame.timed)
-
-
-def _add_xid_changes(frame: Frame, counters: list[Piece]) -> None:
-    """Merge what Xid counters saw into the Xid gauge (see `engine.signals.events`)."""
-    if not frame.timed:
-        return
-    start = frame.at - frame.window_s
-    found = [
-        (piece.owner, ts, code)
-        for piece in counters
-        for ts, code in xid_changes(piece.series, start)
-        if start <= ts <= frame.at
-    ]
-    if not found:
-        return
-    gauge = frame.columns.get("xid")
-    owners, times, codes = (np.array(part) for part in zip(*found, strict=True))
-    if gauge is not None:
-        counts = np.diff(gauge.offsets)
-        owners = np.concatenate([np.repeat(np.arange(len(frame)), counts), owners])
-        times = np.concatenate([gauge.ts, times])
-        codes = np.concatenate([gauge.values, codes])
-    owners = owners.astype(np.int64)
-    frame.columns["xid"] = column(codes, times, owners, len(frame), merge=True)
-    for piece in counters:
-        frame.origins.setdefault(("xid", piece.owner), replace(origin(piece), scale=1.0))
 
 
 _User = tuple[str | None, str]
