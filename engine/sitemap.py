@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import re2
 import yaml
 
 from engine.errors import UsageError
@@ -29,6 +30,7 @@ _LABEL = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 _MOST_HOSTS = 100_000
 _MOST_BYTES = 16_000_000
 _MAX_GPU = 63
+_MOST_PATTERN = 512
 
 Gpus = frozenset[int] | None
 
@@ -46,7 +48,7 @@ class SiteMap:
 
     jobs: Mapping[str, Mapping[str, Gpus]] = field(default_factory=dict)
     job_labels: tuple[str, ...] = ()
-    job_of_pod: re.Pattern[str] | None = None
+    job_of_pod: re2._Regexp[str] | None = None
     racks: Mapping[str, str] = field(default_factory=dict)
     by_host: Mapping[str, tuple[tuple[str, Gpus], ...]] = field(default_factory=dict)
 
@@ -104,13 +106,12 @@ def parse(text: str, path: Path) -> SiteMap:
     for key in found:
         if key not in _KEYS:
             raise _bad(path, f"unknown key {str(key)[:40]!r}; known are {', '.join(_KEYS)}")
-    jobs = {
-        job: dict(_gpus(path, places)) for job, places in _named(path, found.get("jobs"), "jobs")
-    }
+    left = _Left(path)
+    jobs = {job: dict(left.gpus(places)) for job, places in _named(path, found.get("jobs"), "jobs")}
     racks = {
         host: rack
         for rack, places in _named(path, found.get("racks"), "racks")
-        for host, _ in _gpus(path, places)
+        for host, _ in left.gpus(places)
     }
     by_host: dict[str, list[tuple[str, Gpus]]] = {}
     for job, hosts in jobs.items():
@@ -137,19 +138,25 @@ def _named(path: Path, found: Any, key: str) -> Iterator[tuple[str, list[str]]]:
         yield str(name), places
 
 
-def _gpus(path: Path, places: list[str]) -> Iterator[tuple[str, Gpus]]:
-    """Yield hosts with the indexes of their GPUs, ranges spelled out."""
-    count = 0
-    for place in places:
-        match = _PLACE.fullmatch(place)
-        if match is None:
-            raise _bad(path, f"{place[:60]!r} is no host, range of hosts or HOST:GPUS")
-        gpus = _indexes(path, match["gpus"]) if match["gpus"] else None
-        for host in _hosts(path, match["host"]):
-            count += 1
-            if count > _MOST_HOSTS:
-                raise _bad(path, f"more than {_MOST_HOSTS} hosts in one list")
-            yield host, gpus
+class _Left:
+    """Spells out places, so many in the whole file."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._count = 0
+
+    def gpus(self, places: list[str]) -> Iterator[tuple[str, Gpus]]:
+        """Yield hosts with the indexes of their GPUs, ranges spelled out."""
+        for place in places:
+            match = _PLACE.fullmatch(place)
+            if match is None:
+                raise _bad(self._path, f"{place[:60]!r} is no host, range of hosts or HOST:GPUS")
+            gpus = _indexes(self._path, match["gpus"]) if match["gpus"] else None
+            for host in _hosts(self._path, match["host"]):
+                self._count += 1
+                if self._count > _MOST_HOSTS:
+                    raise _bad(self._path, f"more than {_MOST_HOSTS} hosts, each time it is named")
+                yield host, gpus
 
 
 def _hosts(path: Path, text: str) -> Iterator[str]:
@@ -170,17 +177,23 @@ def _indexes(path: Path, text: str) -> frozenset[int]:
         low, _, high = part.partition("-")
         if not low.isdigit() or (high and not high.isdigit()) or int(high or low) > _MAX_GPU:
             raise _bad(path, f"{text!r} are no GPU indexes such as 0-3 or 0,2")
+        if int(high or low) < int(low):
+            raise _bad(path, f"{text!r} are no GPU indexes such as 0-3 or 0,2")
         out.update(range(int(low), int(high or low) + 1))
     return frozenset(out)
 
 
-def _pattern(path: Path, text: Any) -> re.Pattern[str] | None:
+def _pattern(path: Path, text: Any) -> re2._Regexp[str] | None:
     if text is None:
         return None
-    try:
-        pattern = re.compile(str(text)[:512])
-    except re.error as error:
-        raise _bad(path, f"job_of_pod: {error}") from None
+    if len(str(text)) > _MOST_PATTERN:
+        raise _bad(path, f"job_of_pod: longer than {_MOST_PATTERN} characters")
+    options = re2.Options()
+    options.log_errors = False
+    try:  # RE2, as in the selectors of a server: the time it takes does not grow with the pattern
+        pattern = re2.compile(str(text), options)
+    except re2.error as error:
+        raise _bad(path, f"job_of_pod: {' '.join(str(error).split())}") from None
     if "job" not in pattern.groupindex:
         raise _bad(path, "job_of_pod: the pattern needs a group named job, (?P<job>…)")
     return pattern

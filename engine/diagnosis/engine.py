@@ -252,6 +252,10 @@ class Engine:
         out += self.fetcher.workloads_of([frame.entities[i] for i in chosen], target)
         lacking = [i for i in chosen if missing_core(frame, i) or late(frame, i)]
         out += self.fetcher.exporters_of(readings, lacking)
+        # A board whose readings stop may go on elsewhere: it was moved.
+        stopped = [p for i in lacking if late(frame, i) for p in readings.places[i] if p.uuid]
+        if stopped and frame.timed:
+            out += self.fetcher.history_of(stopped, self.fetcher.names.gpu, got.window_s)
         mute = [i for i in lacking if silent(frame, i)]
         if mute and frame.timed:
             got.window_s = LOOKBACK_LOST_S

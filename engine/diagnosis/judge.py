@@ -140,10 +140,14 @@ class Judge:
         ]
         missing = explain.unknowns(self, seen, i, states) if unknowns and not mute else ()
         verdict = self._verdict(seen, i, diagnoses, notes, blind)
+        coverage = self._coverage(state, {f.cause for f in fired})
+        if verdict is Verdict.HEALTHY and not coverage.checked and self._saw_nothing(seen, i):
+            verdict = (
+                Verdict.UNKNOWN
+            )  # nothing could be checked: that nothing was found says nothing
         unmeasured = verdict is Verdict.HEALTHY and self._no_yardstick(seen, i)
         if unmeasured:
             verdict = Verdict.UNKNOWN
-        fired_ids = {f.cause for f in fired}
         return Judgement(
             entity=entity,
             verdict=verdict,
@@ -159,9 +163,13 @@ class Judge:
             )
             + ((explain.no_yardstick(self, entity),) if unmeasured else ())
             + tuple(missing),
-            coverage=self._coverage(state, fired_ids),
+            coverage=coverage,
             blind=tuple(f.cause for f in blind),
         )
+
+    def _saw_nothing(self, seen: Observation, i: int) -> bool:
+        """Return whether not a single symptom could be decided."""
+        return all(seen.truth[s][i] == 0 for s in self._asked if s in seen.truth)
 
     def _no_yardstick(self, seen: Observation, i: int) -> bool:
         """Return whether a GPU works, and nothing tells how fast it should."""

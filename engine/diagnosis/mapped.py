@@ -10,6 +10,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
+import re2
+
 from engine.diagnosis.byhost import host_matchers, portions
 from engine.samples import Batch, Matcher, RawSeries, Selection
 from engine.signals.labels import JOB_LABELS, POD_LABELS, first, locate
@@ -110,7 +112,7 @@ class Mapped:
         if self._site.job_of_pod is not None and (pod := first(labels, POD_LABELS)):
             match = self._site.job_of_pod.fullmatch(pod)
             if match is not None:
-                return match["job"]
+                return str(match["job"])
         if not self._site.by_host:
             return None
         place = locate(labels)
@@ -134,11 +136,11 @@ class MappedServer(Mapped):
         return await self._evaluator.evaluate(queries, at=at)
 
 
-def _pods_of(pattern: re.Pattern[str] | None, job: str) -> str | None:
+def _pods_of(pattern: re2._Regexp[str] | None, job: str) -> str | None:
     """Return the pattern of the pods of one job: the job's name in place of the group."""
     if pattern is None:
         return None
-    text = pattern.pattern
+    text = str(pattern.pattern)
     start = text.index("(?P<job>")
     depth, end, escaped, inside = 0, start, False, False
     for end in range(start, len(text)):
@@ -157,4 +159,4 @@ def _pods_of(pattern: re.Pattern[str] | None, job: str) -> str | None:
             depth -= 1
             if not depth:
                 break
-    return text[:start] + re.escape(job) + text[end + 1 :]
+    return f"{text[:start]}{re.escape(job)}{text[end + 1 :]}"

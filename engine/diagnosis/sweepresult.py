@@ -82,6 +82,11 @@ def result(engine: Engine, found: Found, plan: Plan, window_s: float) -> Sweep:
     unseen = [
         *found.unreached,
         *(a.entity for a in found.answers if a.verdict is Verdict.UNKNOWN),
+        *(
+            a.entity
+            for a in found.beside
+            if a.entity.kind is Kind.SERVICE and a.verdict is Verdict.UNKNOWN
+        ),
     ]
     every = incidents([*found.answers, *found.beside], engine.catalogue.causes)
     return Sweep(

@@ -47,6 +47,8 @@ VIRTUAL = (
 _VIRTUAL = re.compile(VIRTUAL)
 # A partition and its disk: nvme0n1p2 of nvme0n1, sda1 of sda.
 _PARTITION = re.compile(r"(nvme\d{1,4}n\d{1,4})p\d{1,3}|([sv]d[a-z]{1,3})\d{1,3}")
+# Images that are written once are full by nature.
+_ALWAYS_FULL = frozenset({"iso9660", "udf", "squashfs", "erofs", "cramfs"})
 _MAX_NAME = 253
 
 
@@ -156,6 +158,8 @@ def _filesystem(
     host: str | None,
     aliases: Mapping[tuple[str, str], str],
 ) -> Found | None:
+    if labels.get("fstype") in _ALWAYS_FULL:
+        return None
     mount = first(labels, MOUNT_LABELS)
     target = _LUSTRE_TARGET.match(labels.get("target", ""))
     if mount is None:

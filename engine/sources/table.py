@@ -7,6 +7,7 @@ and time (s, NaN if the line gave none).
 from __future__ import annotations
 
 import math
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -51,6 +52,10 @@ class SeriesIndex:
         return self._ids[key]
 
 
+# Clocks of machines differ, by less than this (s).
+_AHEAD_S = 3600.0
+
+
 class Sink(ABC):
     """Takes blocks of samples; knows the newest time met, wanted or not (s; -inf if none)."""
 
@@ -58,12 +63,20 @@ class Sink(ABC):
         self.index = index
         self.at = at
         self.newest = -math.inf
+        # A broken clock far ahead must not make everything else the past.
+        self._possible = time.time() + _AHEAD_S
+        self._beyond = -math.inf
 
     def add(self, ids: Ids, values: Floats, stamps: Floats) -> None:
         """Take one block."""
         if len(stamps):
             # fmax passes over NaN; all-NaN leaves the newest as it was.
-            self.newest = float(np.fmax(self.newest, np.fmax.reduce(stamps)))
+            latest = float(np.fmax.reduce(stamps))
+            if latest > self._possible:
+                self._beyond = float(np.fmax(self._beyond, latest))
+                possible = stamps[stamps <= self._possible]
+                latest = float(np.fmax.reduce(possible)) if possible.size else -math.inf
+            self.newest = float(np.fmax(self.newest, latest))
         keep = ids >= 0
         if self.at is not None:
             keep &= ~(stamps > self.at + HALF_MS)
@@ -75,9 +88,10 @@ class Sink(ABC):
 
     def moment(self) -> float | None:
         """Return the moment judged: the one asked for, else the newest; None without any times."""
-        if not math.isfinite(self.newest):
+        newest = self.newest if math.isfinite(self.newest) else self._beyond
+        if not math.isfinite(newest):
             return None
-        return self.newest if self.at is None else self.at
+        return newest if self.at is None else self.at
 
 
 @dataclass(slots=True)

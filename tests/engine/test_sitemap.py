@@ -51,6 +51,15 @@ def test_an_empty_map_says_nothing():
         ("job_of_pod: '(.+)-worker'", "needs a group named job"),
         ("job_of_pod: '(?P<job>'", "job_of_pod:"),
         ("job_labels: ['a b']", "list of label names"),
+        ("job_of_pod: '" + "a" * 600 + "(?P<job>.)'", "longer than"),
+        ("jobs: {a: ['node-1:7-3']}", "no GPU indexes"),
+        (
+            "x: &x ['n-[0-9999]']\njobs: {"
+            + ", ".join(f"j{k}: ['n-[0-9999]']" for k in range(20))
+            + "}",
+            "known are",
+        ),
+        ("jobs: {" + ", ".join(f"j{k}: ['n-[0-9999]']" for k in range(20)) + "}", "more than"),
         ("rack: {}", "unknown key 'rack'"),
         ("- a", "it is no mapping"),
         ("a: [", "cannot be used"),
@@ -68,6 +77,12 @@ def test_what_is_wrong_is_one_line(text, said):
 def test_any_text_is_a_map_or_an_error(text):
     with contextlib.suppress(UsageError):
         parse(text, HERE)
+
+
+def test_a_hostile_pattern_takes_no_longer_than_another():
+    pattern = parse("job_of_pod: '(?P<job>(a+)+)b'", HERE).job_of_pod
+    assert pattern is not None
+    assert pattern.fullmatch("a" * 5000 + "!") is None
 
 
 def test_a_file_is_read_again_when_it_has_changed(tmp_path):

@@ -6,7 +6,9 @@ import asyncio
 import json
 import os
 import signal
+import subprocess
 import sys
+import time
 from contextlib import asynccontextmanager, suppress
 
 import jsonschema
@@ -238,3 +240,24 @@ async def test_people_read_lines(stage, tmp_path):
     )
     assert "on node-1:0, node-1:1, node-1:2, node-1:3" in first
     assert "clocks_locked" in second
+
+
+def test_a_watch_that_a_script_left_in_the_background_ends_when_it_is_told_to(tmp_path):
+    """Shells start such a process with SIGINT ignored; SIGTERM must do all the same."""
+    file = tmp_path / "scrape.prom"
+    file.write_text('DCGM_FI_DEV_GPU_TEMP{gpu="0",UUID="GPU-1",Hostname="node-1"} 40\n')
+    run = "from bot.surfaces.cli.main import main; main()"
+    command = [sys.executable, "-c", run, "watch", "--metrics", str(file), "--every", "1s"]
+    ignored = "import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_IGN); "
+    wrapped = [sys.executable, "-c", ignored + "os.execv(sys.argv[1], sys.argv[1:])", *command]
+    with (tmp_path / "log").open("wb") as log:
+        process = subprocess.Popen(wrapped, stdout=log, stderr=log)
+    try:
+        deadline = time.monotonic() + 30.0
+        while not (tmp_path / "log").stat().st_size and time.monotonic() < deadline:
+            time.sleep(0.1)
+        process.terminate()
+        assert process.wait(timeout=30) != 0
+    finally:
+        process.kill()
+        process.wait()

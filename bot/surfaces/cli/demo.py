@@ -46,6 +46,7 @@ def command(
         ended.append(number)
         signal.raise_signal(signal.SIGINT)
 
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a script may have it ignored
     for ending in (signal.SIGTERM, signal.SIGHUP):
         # Ended from outside, it cleans up as after Ctrl-C: no server and no files stay behind.
         signal.signal(ending, end)

@@ -90,6 +90,8 @@ def command(
         if hold:
             raise UsageError("--once cannot wait for --for", hint="add --state FILE, or drop --for")
         hold = 0.0
+    # A shell script starts what runs in the background with Ctrl-C ignored: not for long here.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
     spans = {"open_s": hold, "resolve_s": resolve_after, "quiet_s": quiet_period}
     run = _Run(where or "", every or 60.0, spans, state, source, logs, common)

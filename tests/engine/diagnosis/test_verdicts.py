@@ -211,3 +211,27 @@ async def test_one_yardstick_is_enough(more):
 async def test_an_idle_gpu_of_an_unknown_model_is_idle():
     idle = {**BARE, "DCGM_FI_DEV_GPU_UTIL": 0, "DCGM_FI_DEV_SM_CLOCK": 345}
     assert (await ask(gpu(idle, model=UNHEARD_OF))).verdict is Verdict.IDLE
+
+
+async def test_a_clock_far_ahead_does_not_make_the_others_the_past(tmp_path):
+    file = tmp_path / "fleet.prom"
+    lines = []
+    for index in range(4):
+        for one in gpu(FULL, index=index):
+            labels = ",".join(f'{k}="{v}"' for k, v in one.labels.items())
+            for t, v in zip(one.ts.tolist(), one.values.tolist(), strict=True):
+                lines.append(f"{one.name}{{{labels}}} {v} {int(t * 1000)}\n")
+    lines.append(f"{one.name}{{{labels}}} {v} 4102444800000\n")  # in 2100
+    file.write_text("".join(lines))
+    found = await engine().sweep(FileSource([file]))
+    assert found.at == AT
+    assert found.verdicts["healthy"] == 4
+
+
+async def test_a_board_that_went_on_elsewhere_is_not_off_the_bus():
+    before = gpu(FULL, index=3, uuid="GPU-moved", shift_s=-420.0)
+    after = gpu(FULL, index=1, host="node-2", uuid="GPU-moved")
+    rest = [s for s in node(FULL) if s.labels["gpu"] != "3"]
+    answer = await ask([*before, *after, *rest], "node-1:3")
+    assert "gpu_off_bus" not in causes(answer)
+    assert any("moved from node-1:3 to node-2:1" in w for w in answer.warnings)

@@ -39,7 +39,7 @@ VALUES = st.one_of(
     ),
     st.floats(allow_nan=False, allow_infinity=False).map(repr),
 )
-SECONDS = st.integers(1_600_000_000_000, 1_900_000_000_000)  # as milliseconds
+SECONDS = st.integers(1_400_000_000_000, 1_700_000_000_000)  # as milliseconds, all in the past
 HELP = st.text(st.characters(exclude_characters="\n\r\0", codec="utf-8"), max_size=20)
 
 
