@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from engine.condition.memo import Memo
+from engine.condition.single import MIN_PEERS
 from engine.diagnosis.blocked import Blocks, blocked_many, blocked_one
 from engine.diagnosis.logged import moment, without_log
 from engine.diagnosis.words import sentence, steps, vendor_of
@@ -255,6 +256,15 @@ def _unknown(
             needs=name,
             why="one sample only: no rate, change or hold time can be told",
             fix="ask a Prometheus server, or give a file with several timestamps a series",
+            blocks=blocks,
+        )
+    compared = name in judge.compared_in_job and not frame.entities[i].job
+    if compared and int((frame.host == frame.host[i]).sum()) >= MIN_PEERS:
+        return Unknown(
+            cause="metrics_missing",
+            needs=name,
+            why="no job of it is known, so there is nobody to compare with",
+            fix="let exporters label the job (docs/configuration.md), or give a map of the site",
             blocks=blocks,
         )
     return Unknown(

@@ -91,6 +91,7 @@ class Judge:
         # What tells a slowed GPU from one that runs as it should, beside its model's clock.
         slowed = self.observer.conditions.get("throttle_unknown")
         self.yardsticks = (*sorted(slowed.signals), MAX_CLOCK) if slowed else ()
+        self.compared_in_job = self.observer.job_signals
         self._asked = _symptoms_of(self.causes.values())
         self._sighted = [c for c, rule in self.causes.items() if rule.class_ is not Class.BLIND]
         of_host = {name for name, rule in self.observer.rules.items() if rule.scope == "node"}
