@@ -223,9 +223,11 @@ def _unknown(
             fix="add the model to knowledge/gpu_models.yaml in an overlay folder",
             blocks=blocks,
         )
+    times, values = frame.samples(name, i)
+    if values.size > 1 and frame.timed and frame.at - times[-1] <= LOOKBACK_S:
+        return _not_compared(judge, seen, i, name, blocks)
     signal = judge.catalogue.signals[name]
     export = _export(signal, maker) or _NO_EXPORT
-    times, values = frame.samples(name, i)
     dropped = frame.dropped.get((name, i))
     if not values.size and dropped:
         reasons = ", ".join(f"{count} x {why}" for why, count in dropped.counts.items())
@@ -250,30 +252,35 @@ def _unknown(
             fix="check that the exporter runs and is scraped",
             blocks=blocks,
         )
-    if values.size == 1 or not frame.timed:
-        return Unknown(
-            cause="metrics_missing",
-            needs=name,
-            why="one sample only: no rate, change or hold time can be told",
-            fix="ask a Prometheus server, or give a file with several timestamps a series",
-            blocks=blocks,
-        )
-    compared = name in judge.compared_in_job and not frame.entities[i].job
-    if compared and int((frame.host == frame.host[i]).sum()) >= MIN_PEERS:
-        return Unknown(
-            cause="metrics_missing",
-            needs=name,
-            why="no job of it is known, so there is nobody to compare with",
-            fix="let exporters label the job (docs/configuration.md), or give a map of the site",
-            blocks=blocks,
-        )
     return Unknown(
         cause="metrics_missing",
         needs=name,
-        why="too few samples, or too few GPUs of this node to compare with",
-        fix="widen --window, or export it for all GPUs of the node",
+        why="one sample only: no rate, change or hold time can be told",
+        fix="ask a Prometheus server, or give a file with several timestamps a series",
         blocks=blocks,
     )
+
+
+def _not_compared(
+    judge: Judge, seen: Observation, i: int, name: str, blocks: tuple[str, ...]
+) -> Unknown:
+    """Return the entry for a signal that is there, and is too little all the same."""
+    frame = seen.frame
+    jobless = name in judge.compared_in_job and not frame.entities[i].job
+    host = frame.host.item(i)
+    if jobless and host not in seen.mates:
+        seen.mates[host] = int((frame.host == host).sum())
+    jobless = jobless and seen.mates[host] >= MIN_PEERS
+    key = (name, blocks, jobless)
+    found = seen.alone.get(key)
+    if found is None:
+        why = "too few samples, or too few GPUs of this node to compare with"
+        fix = "widen --window, or export it for all GPUs of the node"
+        if jobless:
+            why = "no job of it is known, so there is nobody to compare with"
+            fix = "let exporters label the job (docs/configuration.md), or give a map of the site"
+        found = seen.alone[key] = Unknown("metrics_missing", name, why, fix, blocks)
+    return found
 
 
 def _not_exported(name: str, export: str, blocks: tuple[str, ...]) -> Unknown:

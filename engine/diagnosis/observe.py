@@ -40,7 +40,8 @@ class Observation:
     ``truth`` is 1, 0 or -1 per entity for every symptom, ``weak`` marks the true ones that rest
     on a single sample or an unproven hold time. ``few`` says that only a few entities were asked
     about; ``blocked`` keeps what undecided causes of all entities lack, once it was worked out, and
-    ``lacks`` what is said of that: most entities of a fleet lack the same.
+    ``lacks`` what is said of that: most entities of a fleet lack the same. ``alone`` is what is
+    said of readings that cannot be compared, ``mates`` how many entities each host has.
     """
 
     frame: Frame
@@ -50,6 +51,8 @@ class Observation:
     few: bool = True
     blocked: BlockedMany | None = None
     lacks: dict[Hashable, tuple[Lack, ...]] = field(default_factory=dict)
+    alone: dict[Hashable, Unknown] = field(default_factory=dict)
+    mates: dict[int, int] = field(default_factory=dict)
 
     def words(self, i: int, symptoms: Iterable[str]) -> dict[str, Truth]:
         """Return the truth of some symptoms for entity i."""
