@@ -40,7 +40,7 @@ async def receive(run: Run, destination: Path, *, host: str, max_bytes: int) -> 
     """
     part = destination.with_name(destination.name + _PART)
     try:
-        descriptor = await asyncio.to_thread(_create, part)
+        descriptor = await _created(part)
     except OSError as error:
         raise _unwritable(part, error) from None
     try:
@@ -60,9 +60,26 @@ async def receive(run: Run, destination: Path, *, host: str, max_bytes: int) -> 
     except OSError as error:
         raise _unwritable(part, error) from None
     finally:
-        os.close(descriptor)
-        part.unlink(missing_ok=True)  # still there only if something went wrong
+        _discard(descriptor, part)
     return size
+
+
+async def _created(part: Path) -> int:
+    """Create the file and return its descriptor; nothing stays behind if the task is cancelled."""
+    creating = asyncio.ensure_future(asyncio.to_thread(_create, part))
+    try:
+        return await asyncio.shield(creating)
+    except asyncio.CancelledError:
+        # The thread cannot be stopped: what it makes is removed when it is done.
+        await asyncio.wait({creating})
+        if creating.exception() is None:
+            _discard(creating.result(), part)
+        raise
+
+
+def _discard(descriptor: int, part: Path) -> None:
+    os.close(descriptor)
+    part.unlink(missing_ok=True)  # still there only if something went wrong
 
 
 def too_large(host: str, max_bytes: int) -> CaptureError:
