@@ -7,7 +7,7 @@ of its pods; what comes back gets the label that dcgm-exporter has for a job. Al
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import re2
@@ -16,6 +16,7 @@ from engine.diagnosis.byhost import host_matchers, portions
 from engine.samples import Batch, Matcher, RawSeries, Selection
 from engine.signals.labels import JOB_LABELS, POD_LABELS, first, locate
 from engine.sitemap import SiteMap
+from engine.sources.forwarding import Forwarding
 from engine.sources.port import Evaluated, Evaluator, Source
 
 _JOB = JOB_LABELS[0]
@@ -30,56 +31,19 @@ def over(source: Source, site: SiteMap) -> Source:
     return Mapped(source, site)
 
 
-class Mapped:
-    """A source with the jobs of a map (see `engine.sources.port.Source`)."""
+class Mapped(Forwarding):
+    """A source with the jobs of a map."""
 
     def __init__(self, source: Source, site: SiteMap) -> None:
-        self._source = source
+        super().__init__(source)
         self._site = site
-
-    @property
-    def name(self) -> str:
-        """What messages call the source."""
-        return self._source.name
-
-    @property
-    def queries(self) -> int:
-        """HTTP requests sent so far."""
-        return self._source.queries
-
-    @property
-    def rereads(self) -> bool:
-        """Whether a call costs the same whatever it asks for."""
-        return self._source.rereads
 
     async def select(self, selections: Sequence[Selection], *, at: float | None) -> Batch:
         """Fetch one wave; what asks for a job also asks for it as the map knows it."""
         wanted = [one for selection in selections for one in self._widened(selection)]
         batch = await self._source.select(wanted, at=at)
-        batch.series = [self._labelled(one) for one in batch.series]
+        batch.series = labelled(batch.series, self._site)
         return batch
-
-    async def label_sets(
-        self,
-        names: Sequence[str],
-        labels: Sequence[str],
-        *,
-        at: float | None,
-        window_s: float,
-        matchers: Sequence[Matcher] = (),
-    ) -> list[dict[str, str]]:
-        """List combinations of labels, as the source has them."""
-        return await self._source.label_sets(
-            names, labels, at=at, window_s=window_s, matchers=matchers
-        )
-
-    def take_warnings(self) -> list[str]:
-        """Return the warnings that no answer has carried yet, and forget them."""
-        return self._source.take_warnings()
-
-    async def aclose(self) -> None:
-        """Release what the source holds."""
-        await self._source.aclose()
 
     def _widened(self, selection: Selection) -> Iterator[Selection]:
         yield selection
@@ -97,27 +61,6 @@ class Mapped:
             for matchers in host_matchers(some):
                 yield replace(selection, matchers=(*rest, *matchers))
 
-    def _labelled(self, series: RawSeries) -> RawSeries:
-        labels = series.labels
-        if first(labels, JOB_LABELS):
-            return series
-        job = self._job_of(labels)
-        if job is None:
-            return series
-        return replace(series, labels={**labels, _JOB: job})
-
-    def _job_of(self, labels: Mapping[str, str]) -> str | None:
-        if told := first(labels, self._site.job_labels):
-            return told
-        if self._site.job_of_pod is not None and (pod := first(labels, POD_LABELS)):
-            match = self._site.job_of_pod.fullmatch(pod)
-            if match is not None:
-                return str(match["job"])
-        if not self._site.by_host:
-            return None
-        place = locate(labels)
-        return self._site.job_at(place.host, place.gpu)
-
 
 class MappedServer(Mapped):
     """The same over a source that evaluates PromQL (see `engine.sources.port.Evaluator`)."""
@@ -134,6 +77,34 @@ class MappedServer(Mapped):
     async def evaluate(self, queries: Sequence[str], *, at: float | None) -> Evaluated:
         """Evaluate instant queries."""
         return await self._evaluator.evaluate(queries, at=at)
+
+
+def labelled(series: Iterable[RawSeries], site: SiteMap) -> list[RawSeries]:
+    """Return series with the job that a map gives them, where no label of theirs names one."""
+    return [_labelled(one, site) for one in series]
+
+
+def _labelled(series: RawSeries, site: SiteMap) -> RawSeries:
+    labels = series.labels
+    if first(labels, JOB_LABELS):
+        return series
+    job = _job_of(labels, site)
+    if job is None:
+        return series
+    return replace(series, labels={**labels, _JOB: job})
+
+
+def _job_of(labels: Mapping[str, str], site: SiteMap) -> str | None:
+    if told := first(labels, site.job_labels):
+        return told
+    if site.job_of_pod is not None and (pod := first(labels, POD_LABELS)):
+        match = site.job_of_pod.fullmatch(pod)
+        if match is not None:
+            return str(match["job"])
+    if not site.by_host:
+        return None
+    place = locate(labels)
+    return site.job_at(place.host, place.gpu)
 
 
 def _pods_of(pattern: re2._Regexp[str] | None, job: str) -> str | None:

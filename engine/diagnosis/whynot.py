@@ -12,15 +12,17 @@ from engine.catalogue.nearest import did_you_mean
 from engine.catalogue.types import Catalogue, SymptomRule
 from engine.diagnosis.engine import DEFAULT_WINDOW_S, Engine
 from engine.diagnosis.fetch import LOOKBACK_LOST_S
+from engine.diagnosis.mapped import labelled
 from engine.diagnosis.present import silent
 from engine.diagnosis.related import beside
 from engine.diagnosis.whynotmodel import Outcome, RuleCheck, WhyNot
 from engine.diagnosis.whynotparts import Examiner
 from engine.errors import SourceError, UsageError
 from engine.model import Effect, Entity, Kind, Why
-from engine.samples import Batch, Frame, Matcher, RawSeries, Selection
+from engine.samples import Batch, Frame, RawSeries, Selection
 from engine.signals.entities import SCOPES
 from engine.signals.normalise import Readings, build_frame
+from engine.sources.forwarding import Forwarding
 from engine.sources.matching import series_key
 from engine.sources.port import Source
 from engine.topology import parse_target
@@ -45,33 +47,21 @@ _OVERALL = {
 }
 
 
-class _Recorder:
-    """Hands everything on to a source, and keeps what came: each series as the longest of it."""
+class _Recorder(Forwarding):
+    """Keeps what came from a source: each series as the longest of it."""
 
     def __init__(self, source: Source) -> None:
-        self._source = source
+        super().__init__(source)
         self._series: dict[tuple[str, tuple[tuple[str, str], ...]], RawSeries] = {}
         self.failed: dict[str, SourceError] = {}
         self.written: float | None = None
-
-    @property
-    def name(self) -> str:
-        return self._source.name
-
-    @property
-    def queries(self) -> int:
-        return self._source.queries
-
-    @property
-    def rereads(self) -> bool:
-        return self._source.rereads
 
     @property
     def series(self) -> list[RawSeries]:
         return list(self._series.values())
 
     async def select(self, selections: Sequence[Selection], *, at: float | None) -> Batch:
-        batch = await self._source.select(selections, at=at)
+        batch = await super().select(selections, at=at)
         self.failed |= batch.failed
         self.written = self.written or batch.written
         for one in batch.series:
@@ -80,25 +70,6 @@ class _Recorder:
             if before is None or one.ts.size > before.ts.size:
                 self._series[key] = one
         return batch
-
-    async def label_sets(
-        self,
-        names: Sequence[str],
-        labels: Sequence[str],
-        *,
-        at: float | None,
-        window_s: float,
-        matchers: Sequence[Matcher] = (),
-    ) -> list[dict[str, str]]:
-        return await self._source.label_sets(
-            names, labels, at=at, window_s=window_s, matchers=matchers
-        )
-
-    def take_warnings(self) -> list[str]:
-        return self._source.take_warnings()
-
-    async def aclose(self) -> None:
-        """The source belongs to the caller."""
 
 
 async def why_not(
@@ -208,7 +179,8 @@ def _without(name: str, catalogue: Catalogue) -> Iterator[str]:
 
 def _readings(engine: Engine, recorder: _Recorder, why: Why, window_s: float) -> Readings:
     """Normalise what was read, over the last day if the target is silent in the window."""
-    batch = Batch(recorder.series, why.at, why.queries, written=recorder.written)
+    series = labelled(recorder.series, engine.site)
+    batch = Batch(series, why.at, why.queries, written=recorder.written)
     span = max(window_s, engine.fetcher.window_s)
     readings = build_frame(batch, engine.catalogue, at=why.at, window_s=span)
     wanted = {e.key for e in (why.target, *why.members)}

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from engine.diagnosis import Engine
+from engine.diagnosis.whynot import why_not
+from engine.diagnosis.whynotmodel import Outcome
 from engine.model import Why
 from engine.samples import RawSeries
 from engine.signals.labels import JOB_LABELS
@@ -70,6 +72,21 @@ async def test_a_victim_is_told_apart_by_the_map(tmp_path):
     answer = await site.why(run.scenario.target, source, at=run.at)
     assert answer.diagnoses[0].cause == "straggler"
     assert run.scenario.culprit in answer.diagnoses[0].says
+
+
+async def test_why_a_rule_did_not_fire_sees_the_jobs_of_the_map(tmp_path):
+    site = mapped(tmp_path, f"jobs: {{'51234': [{', '.join(HOSTS)}]}}")
+    source = MemorySource(unlabelled(STRAGGLER), now=STRAGGLER.at)
+    found = await why_not(site, "straggler", "job/51234", source, at=STRAGGLER.at)
+    assert found.outcome is Outcome.FIRED
+    culprit = STRAGGLER.scenario.culprit
+    fired = [c for c in found.checks if c.outcome is Outcome.FIRED]
+    assert [c.entity.name for c in fired] == [culprit]
+    source = MemorySource(STRAGGLER.series, now=STRAGGLER.at)
+    by_labels = await why_not(engine(), "straggler", "job/51234", source, at=STRAGGLER.at)
+    assert [(c.entity.name, c.says) for c in found.checks] == [
+        (c.entity.name, c.says) for c in by_labels.checks
+    ]
 
 
 @pytest.mark.parametrize(
