@@ -118,6 +118,8 @@ class Frame:
         placed: signals that have times where the rest has none (s, 0 is the moment judged).
         scope: what its entities are: gpu, node, port, rank, service or filesystem.
         job: int64[n], entities with the same number belong to one job; -1 if none is known.
+        rail: int64[n], ports with the same number are the same port of hosts of one kind
+            (`engine.signals.rails`). Of ports only.
     """
 
     entities: Sequence[Entity]
@@ -134,12 +136,14 @@ class Frame:
     placed: frozenset[str] = frozenset()
     scope: str = "gpu"
     job: Ints | None = None
+    rail: Ints | None = None
 
     def group(self, name: str) -> Ints:
-        """Return the numbers of a group: ``siblings`` (`host`) or ``job``."""
+        """Return the numbers of a group: ``siblings`` (`host`), ``job`` or ``rail``."""
         if name == "siblings":
             return self.host
-        return np.full(len(self), -1, dtype=np.int64) if self.job is None else self.job
+        found = self.job if name == "job" else self.rail
+        return np.full(len(self), -1, dtype=np.int64) if found is None else found
 
     def __len__(self) -> int:
         return len(self.entities)

@@ -205,6 +205,7 @@ def _tests(source: RuleSource) -> tuple[RuleTest, ...]:
             expect=_word(test["expect"]),
             model=test.get("model"),
             siblings=test.get("siblings"),
+            rail=test.get("rail"),
             confidence=test.get("confidence"),
             place=source.place("tests", number),
         )

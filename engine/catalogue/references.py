@@ -136,10 +136,11 @@ def _signals_in_tests(source: RuleSource) -> Iterator[tuple[Steps, str]]:
     for number, test in enumerate(source.data.get("tests", ())):
         for name in test["given"]:
             yield ("tests", number, "given", name), name
-        siblings = test.get("siblings") or {}
-        for key in ("given", "odd"):
-            for name in siblings.get(key) or ():
-                yield ("tests", number, "siblings", key, name), name
+        for group in ("siblings", "rail"):
+            others = test.get(group) or {}
+            for key in ("given", "odd"):
+                for name in others.get(key) or ():
+                    yield ("tests", number, group, key, name), name
 
 
 def _references(source: RuleSource) -> Iterator[tuple[Steps, str]]:

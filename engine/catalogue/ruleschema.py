@@ -58,8 +58,8 @@ def _is_number(value: Any) -> bool:
 Given = Annotated[Any, AfterValidator(_given)]
 
 
-class Siblings(Strict):
-    """The other GPUs of the node in a test: how many, what all of them read, and one odd one."""
+class Others(Strict):
+    """Peers in a test: how many, what all of them read, and one odd one."""
 
     count: Annotated[int, Field(ge=1, le=63)]
     given: dict[Name, Given]
@@ -72,7 +72,8 @@ class SymptomTest(Strict):
     name: Text
     model: Text | None = None
     given: dict[Name, Given]
-    siblings: Siblings | None = None
+    siblings: Others | None = None
+    rail: Others | None = None
     # YAML's own true and false, or the words in quotes.
     expect: Literal[True, False, "true", "false", "unknown"]
 
@@ -83,7 +84,8 @@ class CauseTest(Strict):
     name: Text
     model: Text | None = None
     given: dict[Name, Given]
-    siblings: Siblings | None = None
+    siblings: Others | None = None
+    rail: Others | None = None
     expect: Literal["fires", "quiet", "unknown"]
     confidence: Confidence | None = None
 

@@ -132,13 +132,17 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class RuleTest:
-    """A test that sits in a rule file. ``given`` keeps the YAML values (see the rule format)."""
+    """A test that sits in a rule file. ``given`` keeps the YAML values (see the rule format).
+
+    ``rail`` are the same ports of other hosts.
+    """
 
     name: str
     given: Mapping[str, Any]
     expect: str
     model: str | None = None
     siblings: Mapping[str, Any] | None = None
+    rail: Mapping[str, Any] | None = None
     confidence: str | None = None
     place: Place | None = None
 

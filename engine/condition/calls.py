@@ -35,8 +35,8 @@ from engine.condition.tree import (
 )
 from engine.errors import CatalogueError
 
-# With whom an entity is compared: those of its host, those of its job.
-GROUPS = ("siblings", "job")
+# With whom an entity is compared: those of its host, those of its job, those of its rail.
+GROUPS = ("siblings", "job", "rail")
 
 USAGE = {
     "last": "last(signal)",
@@ -280,6 +280,9 @@ def _peers(call: Call) -> Expression:
             raise call.reader.source.error(inner.span, "peers inside peers")
     if not any(isinstance(inner, Attr) or hasattr(inner, "signal") for inner in walk(made)):
         raise call.error(arg, "all peers share a constant", "name a signal")
+    known = call.reader.catalogue.signals
+    if group == "rail" and any(known[name].scope != "port" for name in signals_of(made)):
+        raise call.error(arg, "only ports have rails", "compare siblings.* or job.*")
     return made
 
 

@@ -41,6 +41,7 @@ class Condition:
         limits: the thresholds that it compares with (``limit.*``), without the prefix.
         sibling_signals: the signals that it reads of the other GPUs of the host.
         job_signals: the signals that it reads of the other GPUs of the job.
+        rail_signals: the signals that it reads of the same port of other hosts.
         uses_siblings: whether there are any ``siblings.*`` in it.
         max_window_s: how far back samples are needed (s), offsets of ``past`` included.
     """
@@ -56,6 +57,8 @@ class Condition:
         self.sibling_signals = frozenset(s for node in near for s in signals_of(node))
         far = [node for node in peers if node.group == "job"]
         self.job_signals = frozenset(s for node in far for s in signals_of(node))
+        away = [node for node in peers if node.group == "rail"]
+        self.rail_signals = frozenset(s for node in away for s in signals_of(node))
         self.uses_siblings = bool(near)
         self.max_window_s = float(reach_s(tree))
         self._catalogue = catalogue

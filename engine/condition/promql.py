@@ -240,15 +240,17 @@ class _Compiler(Numbers):
         return Pushdown(f"({everything} unless on({scope.labels}) {known.query})", exact=False)
 
     def peers(self, node: Peers | PeerCount, scope: Scope) -> Bound | None:
-        """Return the bounds of a number over the GPUs of a host or job.
+        """Return the bounds of a number over the GPUs of a host or job, or the ports of a rail.
 
-        Computed for each host or job, then given to all its GPUs.
+        Computed for each host, job or rail, then given to all its members.
         """
-        label = self.profile.host if node.group == "siblings" else self.profile.job
+        label = self._label_of(node.group)
         if not label:
             return None
         by = tuple(dict.fromkeys((*self.profile.entity, label)))
         inside = Scope(by, scope.offset_s)
+        if node.group == "rail":
+            return self._of_rail(node, scope, inside, label)
         if isinstance(node, PeerCount):
             return self._peer_count(node, scope, inside, label)
         found = self.number(node.operand, inside)
@@ -261,6 +263,36 @@ class _Compiler(Numbers):
             self._for_all(lower, scope, inside, label),
             self._for_all(upper, scope, inside, label),
             found.exact,
+        )
+
+    def _label_of(self, group: str) -> str:
+        match group:
+            case "siblings":
+                return self.profile.host
+            case "job":
+                return self.profile.job
+            case _:
+                return self.profile.rail
+
+    def _of_rail(
+        self, node: Peers | PeerCount, scope: Scope, inside: Scope, label: str
+    ) -> Bound | None:
+        """Return the lowest and the highest number of all ports of that name.
+
+        Of which kind a host is stands in no label of a port: the number of its kind lies between.
+        """
+        if isinstance(node, PeerCount) or node.function == "mad":
+            return None
+        found = self.number(node.operand, inside)
+        if found is None:
+            return None
+        lower = f"min by ({label}) ({found.lower})"
+        upper = f"max by ({label}) ({found.upper})"
+        return Bound(
+            self._for_all(lower, scope, inside, label),
+            self._for_all(upper, scope, inside, label),
+            exact=False,
+            known=False,
         )
 
     def _over_group(self, function: str, values: str, group: str) -> str:

@@ -30,6 +30,7 @@ class LabelProfile:
         entity: the labels that together name one entity.
         host: the label that names its host.
         job: the label that names its job, empty if series do not carry it.
+        rail: the label that names what is compared with its like of other hosts, of ports only.
         model: the label with the GPU's model name.
         selector: matchers that every selector gets.
         one_series: the server is known to keep each signal of an entity in one series. Where it
@@ -45,6 +46,7 @@ class LabelProfile:
     entity: tuple[str, ...] = ("UUID",)
     host: str = "Hostname"
     job: str = ""
+    rail: str = ""
     model: str = "modelName"
     selector: tuple[Matcher, ...] = ()
     one_series: bool = False

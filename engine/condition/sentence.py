@@ -175,6 +175,8 @@ class Writer:
     def _peers(self, node: Peers | PeerCount) -> str:
         if node.group == "job":
             return "the job's GPUs"
+        if node.group == "rail":
+            return "the same ports of hosts with the same GPUs"
         signals = signals_of(node.operand)
         return _PEERS[self.catalogue.signals[signals[0]].scope if signals else "gpu"]
 

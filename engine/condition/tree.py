@@ -115,7 +115,8 @@ class Peers(Node):
     """median, mad, min or max of a number over all peers, itself included.
 
     ``group`` is ``siblings`` (those of the same host, or what takes its place in other frames than
-    that of GPUs, see `engine.samples.Frame.host`) or ``job`` (those of the same job).
+    that of GPUs, see `engine.samples.Frame.host`), ``job`` (those of the same job) or ``rail`` (the
+    same port of other hosts, see `engine.samples.Frame.rail`).
     """
 
     function: str

@@ -83,6 +83,11 @@ class Observer:
         return frozenset().union(*(c.job_signals for c in self.conditions.values()))
 
     @cached_property
+    def rail_signals(self) -> frozenset[str]:
+        """The signals that are compared with the same port of other hosts."""
+        return frozenset().union(*(c.rail_signals for c in self.conditions.values()))
+
+    @cached_property
     def sibling_window_s(self) -> float:
         """How far back siblings are looked at (s)."""
         windows = [c.max_window_s for c in self.conditions.values() if c.uses_siblings]

@@ -118,17 +118,16 @@ def _effects(effects: Iterable[Any]) -> list[str]:
 
 
 def frame_of(catalogue: Catalogue, test: RuleTest, scope: str = "gpu") -> Frame:
-    """Build the frame of a test: entity 0 is the one asked about, siblings follow, an odd one last.
+    """Build the frame of a test: entity 0 is the one asked about, then its siblings, then its rail.
 
     GPUs are all in one job, so that siblings are also peers.
     """
-    siblings = test.siblings or {}
-    count = int(siblings.get("count", 0))
+    siblings, rail = _others(test.siblings), _others(test.rail)
     model = test.model or _DEFAULT_MODEL
-    givens: list[Mapping[str, Any]] = [test.given] + [siblings.get("given", {})] * count
-    if odd := siblings.get("odd"):
-        givens.append(odd)
-    entities = [_entity(scope, k, model) for k in range(len(givens))]
+    givens = [test.given, *siblings, *rail]
+    near = 1 + len(siblings)
+    entities = [_entity(scope, k, model) for k in range(near)]
+    entities += [_entity(scope, 0, model, host=f"node-{k + 2}") for k in range(len(rail))]
     known = catalogue.model_for(model) if scope == "gpu" else None
     attrs = {name: np.full(len(entities), v) for name, v in (known.attrs if known else {}).items()}
     frame = Frame(
@@ -137,10 +136,11 @@ def frame_of(catalogue: Catalogue, test: RuleTest, scope: str = "gpu") -> Frame:
         timed=True,
         columns={},
         attrs=attrs,
-        host=np.zeros(len(entities), dtype=np.int64),
+        host=np.array([0] * near + list(range(1, len(rail) + 1)), dtype=np.int64),
         window_s=WINDOW_S,
         scope=scope,
         job=np.zeros(len(entities), dtype=np.int64),
+        rail=np.array([0, *range(1, near), *[0] * len(rail)], dtype=np.int64),
     )
     for signal in sorted({name for given in givens for name in given}):
         if signal not in catalogue.signals:
@@ -149,11 +149,19 @@ def frame_of(catalogue: Catalogue, test: RuleTest, scope: str = "gpu") -> Frame:
     return frame
 
 
-def _entity(scope: str, k: int, model: str) -> Entity:
+def _others(group: Mapping[str, Any] | None) -> list[Mapping[str, Any]]:
+    """Return what each of a group of peers reads, the odd one last."""
+    if group is None:
+        return []
+    odd = group.get("odd")
+    return [group["given"]] * int(group["count"]) + ([odd] if odd else [])
+
+
+def _entity(scope: str, k: int, model: str, host: str = "node-1") -> Entity:
     match scope:
         case "port":
             name = f"mlx5_{k}/1"
-            return Entity(Kind.NODE, f"node-1 {name}", host="node-1", instance=name)
+            return Entity(Kind.NODE, f"{host} {name}", host=host, instance=name)
         case "filesystem":
             return Entity(Kind.FILESYSTEM, "fs/mnt/data", host=f"node-{k + 1}")
         case "pod":

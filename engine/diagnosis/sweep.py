@@ -13,6 +13,7 @@ from engine.diagnosis.fetch import LOOKBACK_LOST_S, Fetched, Fetcher
 from engine.diagnosis.logged import short_host, strangers, unmatched
 from engine.diagnosis.logwatch import LogWatch
 from engine.diagnosis.present import current, silent
+from engine.diagnosis.railpeers import RailPeers
 from engine.diagnosis.sweepgroups import Group, Listing, groups, listing
 from engine.diagnosis.sweepholds import Server
 from engine.diagnosis.sweepothers import beneath, of_hosts, of_workloads, pods, workloads
@@ -56,8 +57,9 @@ async def sweep(
         waves=plan.waves,
         warnings=[*engine.catalogue.left_out, *plan.warnings],
     )
+    peers = None if source.rereads else RailPeers(engine, where)  # a file gives all at once
     for group in plan.groups:
-        await _judge_group(engine, source, found, group, plan, window_s, tuple(where), watch)
+        await _judge_group(engine, source, found, group, plan, window_s, tuple(where), watch, peers)
     for selections in plan.workloads:
         await _judge_workloads(engine, source, found, selections, window_s)
     if found.at is None and isinstance(source, Evaluator):  # nobody reports: the moment is now
@@ -76,6 +78,7 @@ async def _judge_group(
     window_s: float,
     where: tuple[Matcher, ...],
     watch: LogWatch,
+    peers: RailPeers | None,
 ) -> None:
     """Fetch the readings of some hosts and judge their GPUs, and what belongs to them.
 
@@ -98,11 +101,15 @@ async def _judge_group(
     running = [] if source.rereads else pods(fetcher, got.batch.series, span)
     if running:
         await _ask_more(fetcher, source, got, running)
+    if peers:
+        await peers.bring(source, got, group.live)
     if watch.pending:
         hosts_here = [e.host for e in fetcher.frame(got).frame.entities]
         watch.start(hosts_here, got.log_end, span)
     await watch.join(got)
     readings = _frame(fetcher, got)
+    if peers:
+        peers.sort(readings)
     hosts = {entity.host for entity in readings.frame.entities}
     found.known |= hosts
     got.warnings += unmatched(got.events, readings.frame, hosts, end=got.log_end)

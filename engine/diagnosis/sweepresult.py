@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from engine.catalogue.types import CauseRule
-from engine.diagnosis.combine import merge_unknown, order
-from engine.diagnosis.compose import below, hang, key_of
+from engine.diagnosis.combine import merge_unknown
+from engine.diagnosis.compose import hang
+from engine.diagnosis.gathered import gathered
 from engine.diagnosis.judge import Judgement
 from engine.diagnosis.logged import unknown_logs
-from engine.diagnosis.racks import by_rack
-from engine.diagnosis.rank import Key
 from engine.diagnosis.sweepgroups import Group
-from engine.model import Entity, Incident, Kind, Sweep, Unknown, Verdict
+from engine.model import Entity, Kind, Sweep, Unknown, Verdict
 from engine.samples import Selection
 from engine.sources.logs.port import Unread
 
@@ -88,11 +86,13 @@ def result(engine: Engine, found: Found, plan: Plan, window_s: float) -> Sweep:
             if a.entity.kind is Kind.SERVICE and a.verdict is Verdict.UNKNOWN
         ),
     ]
-    every = incidents([*found.answers, *found.beside], engine.catalogue.causes)
+    answers = [*found.answers, *found.beside]
+    pairs = ((a.entity, d) for a in answers for d in a.diagnoses)
+    roots = hang(pairs, engine.catalogue.causes)
     return Sweep(
         at=found.at,
         window_s=window_s,
-        incidents=tuple(by_rack(every, engine.site.racks, judged | plan.settled)),
+        incidents=tuple(gathered(roots, answers, engine.site.racks, judged | plan.settled)),
         checked={
             "gpu": len(found.answers) + plan.healthy + plan.idle,
             "node": len(judged | plan.settled),
@@ -128,33 +128,3 @@ def _unknown(answers: Sequence[Judgement]) -> Iterator[Unknown]:
                 yield replace(one, why=f"{one.why} on some hosts, such as {some}")
             else:
                 yield one
-
-
-def incidents(answers: Sequence[Judgement], causes: Mapping[str, CauseRule]) -> list[Incident]:
-    """Group what was found at many entities: one incident per root cause, worst first.
-
-    Args:
-        answers: what was found of GPUs, nodes, services and so on.
-        causes: all rules of causes.
-
-    Returns:
-        The members are where the cause or one of its effects was seen, GPUs first.
-    """
-    told = [answer for answer in answers if answer.diagnoses]
-    seen: dict[Key, dict[tuple[object, ...], Entity]] = {}
-    for answer in told:
-        for one in answer.diagnoses:
-            seen.setdefault(key_of(one), {})[_place(answer.entity)] = answer.entity
-    out = []
-    for root in sorted(hang(((a.entity, d) for a in told for d in a.diagnoses), causes), key=order):
-        keys = [key_of(root), *((e.cause, e.entity.key) for e in below(root.effects))]
-        members = {place: e for key in keys for place, e in seen.get(key, {}).items()}
-        out.append(Incident(root, tuple(members[place] for place in sorted(members))))
-    return out
-
-
-def _place(entity: Entity) -> tuple[object, ...]:
-    """Sort key of a member: GPUs first, 2 before 10."""
-    gpu = -1 if entity.gpu is None else entity.gpu
-    kind = entity.kind is not Kind.GPU
-    return (kind, entity.cluster or "", entity.host or "", gpu, *entity.key)

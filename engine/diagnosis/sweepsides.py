@@ -119,6 +119,7 @@ async def _ask(
     profile = LabelProfile(
         entity=entity,
         host=side.siblings,
+        rail=side.label if side.scope == "port" else "",
         selector=side.selector,
         one_series=False,
         closed=True,

@@ -41,6 +41,7 @@ from engine.signals.mig import drop_unmeasured
 from engine.signals.others import node_frame, other_frames
 from engine.signals.overlap import moved, settle
 from engine.signals.pieces import Piece
+from engine.signals.rails import kinds, rails
 from engine.signals.service import derive
 from engine.signals.smi import smi_facts
 
@@ -139,6 +140,9 @@ def build_frame(
         others["node"] = of_nodes
     if "service" in others:
         derive(others["service"], frame)
+    if "port" in others:
+        ports = others["port"]
+        ports.rail = rails(ports.entities, kinds(entities))
     stated = frozenset(host_of_instance(one.labels.get("instance")) or "" for one in uname)
     return Readings(frame, warnings, instances, groups, nodes, others, hosts, stated)
 

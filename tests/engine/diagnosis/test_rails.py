@@ -1,0 +1,163 @@
+"""Rails: a port compared with the same port of like hosts, and a switch that many ports share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from engine.diagnosis import sweeppush
+from engine.model import Kind, Sweep
+from engine.samples import RawSeries
+from engine.simulate.scenarios import Severity, openmetrics, realise
+from engine.simulate.scenarios.machine_io import HDR, NDR, rdma
+from engine.simulate.scenarios.recorder import Recorder
+from engine.simulate.scenarios.registry import SCENARIOS
+from engine.sources import PrometheusConfig, PrometheusSource
+from tests.support.memory import MemorySource
+from tests.support.readings import AT, FULL, H100, engine, gpu
+from tests.support.servers import load_openmetrics, start_prometheus
+
+HOSTS = tuple(f"node-{k}" for k in range(1, 9))
+H200 = "NVIDIA H200"
+
+# Per host and device what differs from a port that is well.
+Ill = Mapping[str, Mapping[str, Mapping[str, object]]]
+
+
+def fleet(
+    ill: Ill, *, hosts: tuple[str, ...] = HOSTS, ports: int = 2, others: tuple[str, ...] = ()
+) -> list[RawSeries]:
+    """Return busy nodes with two GPUs and some RDMA ports each, the sick ones as told.
+
+    ``others`` are the hosts with GPUs of another model.
+    """
+    ts = np.arange(AT - 1500.0, AT + 1.0, 30.0)
+    series = [
+        s
+        for host in hosts
+        for k in range(2)
+        for s in gpu(FULL, host=host, index=k, model=H200 if host in others else H100)
+    ]
+    for host in hosts:
+        rng = np.random.default_rng(int(host.removeprefix("node-")))
+        record = Recorder(rng, ts, {"instance": f"{host}:9100", "job": "node-exporter"})
+        for k in range(ports):
+            rdma(record, f"mlx5_{k}", **ill.get(host, {}).get(f"mlx5_{k}", {}))  # type: ignore[arg-type]
+        series += record.series
+    return series
+
+
+def fallen(ago_s: float) -> np.ndarray:
+    """Return the state of a port that went down so long ago."""
+    ts = np.arange(AT - 1500.0, AT + 1.0, 30.0)
+    return np.where(ts < AT - ago_s, 1.0, 0.0)
+
+
+async def sweep(series: list[RawSeries]) -> Sweep:
+    return await engine().sweep(MemorySource(series), at=AT)
+
+
+def told(found: Sweep) -> dict[tuple[str, str], str]:
+    return {(i.diagnosis.cause, i.diagnosis.entity.name): i.diagnosis.says for i in found.incidents}
+
+
+HALF = {f"mlx5_{k}": {"rate": NDR / 2} for k in range(2)}
+
+
+async def test_a_host_whose_ports_all_came_up_at_half_rate_differs_from_its_rails():
+    found = await sweep(fleet({"node-4": HALF}))
+    assert set(told(found)) == {("ib_link_degraded", "node-4")}
+    (incident,) = found.incidents
+    assert incident.diagnosis.confidence == "likely"
+    says = " ".join(e.says for e in incident.diagnosis.evidence)
+    assert "the same ports of hosts with the same GPUs" in says
+
+
+async def test_a_host_with_one_port_is_compared_too():
+    found = await sweep(fleet({"node-4": {"mlx5_0": {"rate": NDR / 4}}}, ports=1))
+    assert set(told(found)) == {("ib_link_degraded", "node-4")}
+
+
+async def test_hosts_with_other_gpus_and_slower_adapters_are_no_fault():
+    slow = {host: {f"mlx5_{k}": {"rate": HDR} for k in range(2)} for host in HOSTS[5:]}
+    assert told(await sweep(fleet(slow, others=HOSTS[5:]))) == {}
+    assert set(told(await sweep(fleet(slow)))) == {("ib_link_degraded", h) for h in HOSTS[5:]}
+
+
+async def test_two_hosts_alone_are_not_compared():
+    assert told(await sweep(fleet({"node-2": HALF}, hosts=HOSTS[:2]))) == {}
+
+
+async def test_a_port_that_this_host_does_not_use_is_slower_on_purpose():
+    idle = {"mlx5_1": {"rate": NDR / 4, "traffic": 1e5}}
+    assert told(await sweep(fleet({"node-3": idle}))) == {}
+
+
+DOWN = {"mlx5_1": {"up": fallen(400.0)}}
+
+
+async def test_a_leaf_switch_that_fails_is_one_incident():
+    found = await sweep(fleet(dict.fromkeys(HOSTS[:5], DOWN)))
+    (incident,) = found.incidents
+    diagnosis = incident.diagnosis
+    assert (diagnosis.cause, diagnosis.entity.name) == ("ib_link_down", "fabric/mlx5_1/1")
+    assert diagnosis.entity.kind is Kind.FABRIC
+    assert "5 hosts have it, all at port mlx5_1/1" in diagnosis.says
+    assert diagnosis.next[0].command == "ssh node-1 smpquery -C mlx5_1 -P 1 -D nodedesc 0,1"
+    assert {m.host for m in incident.members} >= set(HOSTS[:5])
+
+
+async def test_cables_that_fail_at_different_ports_stay_apart():
+    ill = {
+        "node-1": {"mlx5_0": {"up": fallen(400.0)}},
+        "node-2": {"mlx5_1": {"up": fallen(500.0)}},
+        "node-3": {"mlx5_2": {"up": fallen(600.0)}},
+    }
+    found = await sweep(fleet(ill, ports=3))
+    assert set(told(found)) == {("ib_link_down", f"node-{k}") for k in (1, 2, 3)}
+
+
+async def test_a_whole_host_that_lost_its_ports_is_not_part_of_the_rail():
+    ill = {
+        **dict.fromkeys(HOSTS[:4], DOWN),
+        "node-6": {f"mlx5_{k}": DOWN["mlx5_1"] for k in (0, 1)},
+    }
+    found = await sweep(fleet(ill))
+    assert set(told(found)) == {("ib_link_down", "fabric/mlx5_1/1"), ("ib_link_down", "node-6")}
+
+
+async def test_congestion_says_at_which_ports_it_was_seen():
+    lost = {"packet_sequence_errors_total": 4000.0, "duplicate_requests_packets_total": 3000.0}
+    busy = {"mlx5_0": {"counters": lost}}
+    found = await sweep(fleet(dict.fromkeys(HOSTS[:4], busy)))
+    says = told(found)["network_congestion", "fabric"]
+    assert "Seen at 4 ports of 4 hosts" in says
+    assert "most at port mlx5_0/1: look at the leaf switch of that rail first" in says
+
+
+@pytest.mark.parametrize("fewest", [1_000_000, 2], ids=["in full", "pushed down"])
+async def test_a_server_finds_the_same_however_it_is_asked(tmp_path, monkeypatch, fewest):
+    hosts = tuple(f"node-{k}" for k in range(1, 41))
+    ill = {"node-4": HALF, "node-33": HALF, **dict.fromkeys(HOSTS[4:8], DOWN)}
+    series = fleet(ill, hosts=hosts)
+    expected = told(await sweep(series))
+    assert len(expected) == 3
+    assert await _served(tmp_path, series, monkeypatch, fewest) == expected
+
+
+async def _served(
+    folder: Path, series: list[RawSeries], monkeypatch: pytest.MonkeyPatch, fewest: int
+) -> dict[tuple[str, str], str]:
+    monkeypatch.setattr(sweeppush, "FEWEST_HOSTS", fewest)
+    run = replace(realise(SCENARIOS["healthy-rebooted"], Severity.CLEAR, 0), series=series)
+    load_openmetrics(openmetrics(run), folder)
+    with start_prometheus(folder) as server:
+        source = PrometheusSource(PrometheusConfig(server.url))
+        try:
+            return told(await engine().sweep(source, at=AT))
+        finally:
+            await source.aclose()
