@@ -45,7 +45,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 _FORMS = (
     "use HOST:GPU (node-3:5), GPU-UUID, MIG-UUID, HOST, pod/NAMESPACE/NAME, job/ID, job/ID/rank/N, "
-    "svc/MODEL, fs/MOUNT or fleet"
+    "svc/MODEL, fs/MOUNT, rack/NAME or fleet"
 )
 
 
@@ -53,7 +53,8 @@ _FORMS = (
 class Target:
     """What was asked about, as far as the words say. ``uuid`` may be a prefix.
 
-    ``port`` is the number of ``HOST:NUMBER`` when it is too large for a GPU index.
+    ``port`` is the number of ``HOST:NUMBER`` when it is too large for a GPU index. ``hosts`` are
+    those of a rack, which no words tell: the map of the site does.
     """
 
     kind: Kind
@@ -71,6 +72,8 @@ class Target:
     instance: str | None = None
     mount: str | None = None
     port: int | None = None
+    rack: str | None = None
+    hosts: tuple[str, ...] = ()
 
 
 def parse_target(text: str) -> Target:
@@ -134,6 +137,8 @@ def _pathlike(rest: str, text: str, cluster: str | None) -> Target | None:
         case "svc" if tail:
             model, _, instance = tail.partition("#")
             return Target(Kind.SERVICE, text, cluster, service=model, instance=instance or None)
+        case "rack" if len(parts) == 1 and _NAME.fullmatch(tail):
+            return Target(Kind.RACK, text, cluster, rack=tail)
         case "fs" if tail:
             return Target(Kind.FILESYSTEM, text, cluster, mount="/" + tail.lstrip("/"))
     return None

@@ -18,7 +18,7 @@ from engine.model import Diagnosis, Effect, Entity, Kind, Verdict
 
 # A file system that is nearly full does not slow a GPU: told only beside what it brings about.
 _ONLY_WITH_EFFECTS = frozenset({Kind.FILESYSTEM})
-_WITH_FILESYSTEMS = frozenset({Kind.FILESYSTEM, Kind.NODE, Kind.FLEET})
+_WITH_FILESYSTEMS = frozenset({Kind.FILESYSTEM, Kind.NODE, Kind.RACK, Kind.FLEET})
 
 
 @dataclass(slots=True)

@@ -14,6 +14,7 @@ from engine.collector import held_off
 from engine.diagnosis.compose import compose
 from engine.diagnosis.culprits import named, suspects, without_strangers
 from engine.diagnosis.fetch import LOOKBACK_LOST_S, Fetched, Fetcher, matches
+from engine.diagnosis.gathered import gathered
 from engine.diagnosis.judge import Judgement, Judges, missing_core
 from engine.diagnosis.logged import earlier, elsewhere, unknown_logs, unmatched
 from engine.diagnosis.logwatch import LogWatch
@@ -22,6 +23,7 @@ from engine.diagnosis.mapped import over
 from engine.diagnosis.past import dated, with_past
 from engine.diagnosis.present import current, late, silent
 from engine.diagnosis.related import OWN, beside, gpus, own
+from engine.diagnosis.sited import resolved, with_absent
 from engine.diagnosis.targets import distinct, entity_of, hosts_of
 from engine.errors import UsageError
 from engine.model import EngineInfo, Kind, Sweep, Why
@@ -33,6 +35,8 @@ from engine.sources.port import Source
 from engine.topology import Target, parse_target
 
 DEFAULT_WINDOW_S = 900.0
+# Of several hosts: what one thing brings about on many of them is told once.
+_OF_HOSTS = frozenset({Kind.JOB, Kind.RACK, Kind.FLEET})
 
 
 class Engine:
@@ -87,8 +91,9 @@ class Engine:
             UsageError: unreadable target, none or several things of that name; no map of the site.
             SourceError: the source does not answer.
         """
-        target = parse_target(text)
-        source = over(source, self.site)
+        site = self.site
+        target = resolved(parse_target(text), site)
+        source = over(source, site)
         if target.mig:
             raise UsageError(
                 f"exporters do not name MIG instances by UUID: {target.mig}",
@@ -109,6 +114,7 @@ class Engine:
         answers = self._judge_all(readings, chosen) if slow else answers
         answers = await dated(self.fetcher, source, got, readings, chosen, answers)
         found = self._why(target, readings, chosen, answers, got, window_s, slow)
+        found = with_absent(found, target, site, readings, chosen)
         return await with_past(self.fetcher, found, source, got, readings)
 
     async def _read(
@@ -117,7 +123,7 @@ class Engine:
         """Fetch what is known of a target, the kernel log beside the metrics."""
         # The moment of a file is that of its newest sample: not known before it is read.
         if got.at is not None or not source.rereads:
-            watch.start([target.host] if target.host else None, got.at, got.window_s)
+            watch.start(hosts_of(target, None, ()) or None, got.at, got.window_s)
         await self.fetcher.ask(source, got, self.fetcher.wave_one(target, got.window_s))
         readings = self.fetcher.frame(got)
         if target.kind in OWN:
@@ -245,7 +251,7 @@ class Engine:
         """
         frame = readings.frame
         out = []
-        if target.host is None and target.kind is not Kind.FLEET:
+        if target.host is None and not target.hosts and target.kind is not Kind.FLEET:
             places = [p for i in chosen for p in readings.places[i]]
             out += self.fetcher.siblings_of(places, target.job if target.kind is Kind.JOB else None)
         out += self.fetcher.elsewhere(readings, chosen)
@@ -317,6 +323,10 @@ class Engine:
         alone = single or (scope is not None and len(mine) == 1)
         answer = compose(entity, mine, [*side, *peers], self.catalogue.causes, alone=alone)
         diagnoses = without_strangers(answer.diagnoses, [*mine, *side], peers)
+        if target.kind in _OF_HOSTS:
+            racks, hosts = self.site.racks, {frame.entities[i].host for i in chosen}
+            together = gathered(diagnoses, [*mine, *side, *peers], racks, hosts)
+            diagnoses = tuple(one.diagnosis for one in together)
         others = [a.entity for a in mine] if scope and not alone else []
         return Why(
             target=entity,

@@ -140,6 +140,8 @@ class Fetcher:
                 ),
                 *self._ranks(target.job, window_s),
             ]
+        if target.hosts:
+            return self._by_hosts(target.hosts, window_s)
         if target.host is None:
             index = () if target.gpu is None else (Matcher("gpu", "=", str(target.gpu)),)
             return [Selection(self.names.gpu, index, window_s)]
@@ -173,6 +175,15 @@ class Fetcher:
                 index = Matcher("gpu_id", "=", str(gpu))
                 out.append(Selection(self.names.amd, (*matchers, index), window_s))
         out += [*self.hosts_own([host], window_s), self._who_is([host], window_s)]
+        return out
+
+    def _by_hosts(self, hosts: Iterable[str], window_s: float) -> list[Selection]:
+        """Return everything of several hosts."""
+        out = []
+        for some in portions(hosts):
+            for matchers in host_matchers(some):
+                out += self._whole_host(matchers, window_s)
+            out += [*self.hosts_own(some, window_s), self._who_is(some, window_s)]
         return out
 
     def _own(self, target: Target, window_s: float) -> list[Selection]:
@@ -404,6 +415,7 @@ def matches(target: Target, places: Place) -> bool:
     """Return whether a series' place is the target, as far as the target says."""
     return (
         (target.host is None or target.host == places.host)
+        and (not target.hosts or places.host in target.hosts)
         and (target.gpu is None or target.gpu == places.gpu)
         and (target.uuid is None or (places.uuid or "").lower().startswith(target.uuid.lower()))
         and (target.cluster is None or target.cluster == places.cluster)

@@ -17,6 +17,7 @@ _BESIDE = {
     Kind.GPU: ("port", "filesystem", "pod", "rank"),
     Kind.POD: ("port", "filesystem", "pod", "rank"),
     Kind.NODE: ("node", "port", "filesystem", "pod", "rank", "service"),
+    Kind.RACK: ("node", "port", "filesystem", "pod", "rank", "service"),
     Kind.JOB: ("node", "port", "filesystem", "pod", "rank"),
     Kind.RANK: ("port", "pod", "rank"),
     Kind.FLEET: ("node", "port", "filesystem", "pod", "rank", "service"),
@@ -58,7 +59,7 @@ def own(target: Target, frame: Frame) -> list[int]:
 def beside(target: Target, readings: Readings, chosen: Sequence[int]) -> dict[str, list[int]]:
     """Return, by scope, the entities that belong to a target or to its GPUs."""
     mine = [readings.frame.entities[i] for i in chosen]
-    hosts = {e.host for e in mine if e.host} | ({target.host} if target.host else set())
+    hosts = {e.host for e in mine if e.host} | {h for h in (target.host, *target.hosts) if h}
     pods = {(e.namespace, e.pod) for e in mine}
     jobs = {e.job for e in mine if e.job} | ({target.job} if target.job else set())
     if target.kind in OWN and (named := readings.others.get(OWN[target.kind])):

@@ -10,10 +10,13 @@ from engine.signals.normalise import Readings
 from engine.topology import Target
 
 
-def hosts_of(target: Target, readings: Readings, chosen: Sequence[int]) -> list[str | None]:
-    """Return the machines that a target is on, as far as is known."""
+def hosts_of(target: Target, readings: Readings | None, chosen: Sequence[int]) -> list[str | None]:
+    """Return the machines that a target is on, as far as is known or, without readings, said."""
+    said = [target.host, *target.hosts]
+    if readings is None:
+        return [host for host in said if host]
     found = [readings.frame.entities[i].host for i in chosen if i < len(readings.frame)]
-    return [target.host, *found]
+    return [*said, *found]
 
 
 def distinct(entity: Entity) -> str:
@@ -35,6 +38,8 @@ def entity_of(target: Target, readings: Readings, chosen: Sequence[int]) -> Enti
             )
         case Kind.JOB:
             return Entity(Kind.JOB, f"job/{target.job}", target.cluster, job=target.job)
+        case Kind.RACK:
+            return Entity(Kind.RACK, f"rack/{target.rack}", target.cluster)
         case Kind.SERVICE:
             where = f"#{target.instance}" if target.instance else ""
             name = f"svc/{target.service}{where}"

@@ -10,7 +10,8 @@ import pytest
 from engine.diagnosis import Engine
 from engine.diagnosis.whynot import why_not
 from engine.diagnosis.whynotmodel import Outcome
-from engine.model import Why
+from engine.errors import UsageError
+from engine.model import Kind, Why
 from engine.samples import RawSeries
 from engine.signals.labels import JOB_LABELS
 from engine.simulate.scenarios import Run, Severity, openmetrics, realise
@@ -133,6 +134,74 @@ async def test_braked_nodes_of_a_rack_are_one_incident(tmp_path):
     assert set(names) == {"rack/r7", "node-4"}
     assert len(names["rack/r7"].members) == 4
     assert "2 of 3 nodes of rack r7" in names["rack/r7"].diagnosis.says
+
+
+RACKS = "racks: {r7: ['node-[1-3]'], r8: [node-4, node-5]}"
+
+
+async def test_why_a_rack_is_slow_names_what_its_nodes_share(tmp_path):
+    series = [
+        *node(BRAKE, gpus=2),
+        *node(BRAKE, gpus=2, host="node-2"),
+        *node(FULL, gpus=2, host="node-3"),
+        *node(BRAKE, gpus=2, host="node-4"),
+    ]
+    answer = await mapped(tmp_path, RACKS).why("rack/r7", MemorySource(series), at=AT)
+    assert answer.target.kind is Kind.RACK
+    (diagnosis,) = answer.diagnoses
+    assert (diagnosis.cause, diagnosis.entity.name) == ("power_brake", "rack/r7")
+    assert "2 of 3 nodes of rack r7" in diagnosis.says
+    assert {m.host for m in answer.members} == {"node-1", "node-2", "node-3"}
+
+
+async def test_a_rack_whose_nodes_are_well_is_healthy(tmp_path):
+    series = [s for k in (1, 2, 3) for s in node(FULL, gpus=2, host=f"node-{k}")]
+    answer = await mapped(tmp_path, RACKS).why("rack/r7", MemorySource(series), at=AT)
+    assert answer.verdict == "healthy"
+
+
+async def test_a_rack_with_a_node_that_nothing_is_read_of_is_not_healthy(tmp_path):
+    series = [s for k in (1, 2) for s in node(FULL, gpus=2, host=f"node-{k}")]
+    answer = await mapped(tmp_path, RACKS).why("rack/r7", MemorySource(series), at=AT)
+    assert answer.verdict == "unknown"
+    assert "hosts without any reading: node-3" in answer.unknown[0].why
+
+
+async def test_a_job_of_the_map_with_a_host_that_is_gone_is_not_healthy(tmp_path):
+    series = [s for k in (1, 2) for s in node(FULL, gpus=2, host=f"node-{k}")]
+    site = mapped(tmp_path, "jobs: {train-7: ['node-[1-3]']}")
+    answer = await site.why("job/train-7", MemorySource(series), at=AT)
+    assert answer.verdict == "unknown"
+    assert "job/train-7 hosts without any reading: node-3" in answer.unknown[0].why
+
+
+async def test_a_rack_that_no_map_has_is_told(tmp_path):
+    source = MemorySource(node(FULL))
+    with pytest.raises(UsageError, match="no rack 'r9'") as told_:
+        await mapped(tmp_path, RACKS).why("rack/r9", source, at=AT)
+    assert "it has r7, r8" in told_.value.hint or "did you mean" in told_.value.hint
+    with pytest.raises(UsageError, match="no rack 'r9'") as told_:
+        await engine().why("rack/r9", source, at=AT)
+    assert "setting sitemap" in told_.value.hint
+
+
+async def test_a_rack_asked_of_a_real_server(tmp_path):
+    series = [
+        *node(BRAKE, gpus=2),
+        *node(BRAKE, gpus=2, host="node-2"),
+        *node(FULL, gpus=2, host="node-3"),
+        *node(BRAKE, gpus=2, host="node-4"),
+    ]
+    run = replace(STRAGGLER, series=series)
+    load_openmetrics(openmetrics(run), tmp_path / "data")
+    site = mapped(tmp_path, RACKS)
+    with start_prometheus(tmp_path / "data") as server:
+        source = PrometheusSource(PrometheusConfig(server.url))
+        answer = await site.why("rack/r7", source, at=AT)
+        await source.aclose()
+    from_memory = await site.why("rack/r7", MemorySource(series), at=AT)
+    assert told(answer) == told(from_memory)
+    assert answer.diagnoses[0].entity.name == "rack/r7"
 
 
 async def test_a_map_that_is_gone_is_told(tmp_path):
