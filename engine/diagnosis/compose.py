@@ -56,7 +56,7 @@ def compose(
     first = {key_of(d): k for k, d in enumerate(own.diagnoses)}
     pairs = [(a.entity, d) for a in main for d in a.diagnoses]
     pairs += [(a.entity, d) for a in told for d in a.diagnoses]
-    roots = hang(pairs, causes)
+    roots = hang(pairs, causes, [a.entity for a in (*main, *side)])
     if entity.kind not in _WITH_FILESYSTEMS:
         roots = [r for r in roots if r.entity.kind not in _ONLY_WITH_EFFECTS or r.effects]
     if alone:
@@ -68,7 +68,9 @@ def compose(
 
 
 def hang(
-    found: Iterable[tuple[Entity, Diagnosis]], causes: Mapping[str, CauseRule]
+    found: Iterable[tuple[Entity, Diagnosis]],
+    causes: Mapping[str, CauseRule],
+    judged: Iterable[Entity] = (),
 ) -> list[Diagnosis]:
     """Hang effects beneath causes at other entities; each (cause, entity) comes once.
 
@@ -76,10 +78,14 @@ def hang(
         found: (the entity judged, what was found) pairs; of a cause given twice for an entity the
             first counts.
         causes: all rules of causes.
+        judged: all that was looked at, the healthy too: GPUs say for which job their host works.
     """
     known: dict[Key, _Found] = {}
+    jobs = _jobs(judged)
     for seat, diagnosis in found:
         _add(known, diagnosis.cause, diagnosis.entity, seat, diagnosis=diagnosis)
+        if seat.kind is Kind.NODE and (job := jobs.get((seat.cluster, seat.host))):
+            _add(known, diagnosis.cause, diagnosis.entity, job)
         for effect, parent in _tree(diagnosis.effects, key_of(diagnosis)):
             _add(known, effect.cause, effect.entity, seat, parent=parent)
     fired = [_fired(one, known, causes) for one in known.values() if one.cause in causes]
@@ -95,6 +101,19 @@ def hang(
         if key in roots:
             roots[key] = replace(roots[key], effects=(*roots[key].effects, effect))
     return [_unchanged(d, known) for d in roots.values()]
+
+
+def _jobs(judged: Iterable[Entity]) -> dict[tuple[str | None, str | None], Entity]:
+    """Return the job of each host whose GPUs work for one only: what its links do concerns it."""
+    of_host: dict[tuple[str | None, str | None], set[str]] = {}
+    for one in judged:
+        if one.host and one.job:
+            of_host.setdefault((one.cluster, one.host), set()).add(one.job)
+    return {
+        (cluster, host): Entity(Kind.JOB, f"job/{min(jobs)}", cluster, job=min(jobs))
+        for (cluster, host), jobs in of_host.items()
+        if len(jobs) == 1
+    }
 
 
 def _unchanged(diagnosis: Diagnosis, known: Mapping[Key, _Found]) -> Diagnosis:

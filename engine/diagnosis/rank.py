@@ -30,7 +30,8 @@ _SEVERITIES = {severity: place for place, severity in enumerate(Severity)}
 _CONFIDENCES = {confidence: place for place, confidence in enumerate(Confidence)}
 _NOTES = (Class.BENIGN, Class.BLIND)
 # These say which rank is slow and who waits, not why: any cause takes them, a possible one too.
-_WHERE = frozenset({"straggler", "waiting_on_straggler"})
+_SLOW = "straggler"
+_WHERE = frozenset({_SLOW, "waiting_on_straggler"})
 # Kinds that concern all that is on the same host, or in the same job.
 _HOLDS_HOST = frozenset({Kind.NODE, Kind.FILESYSTEM, Kind.SERVICE})
 _HOLDS_JOB = frozenset({Kind.JOB, Kind.RANK})
@@ -190,7 +191,18 @@ def _tokens(fired: Fired) -> dict[_Token, None]:
 def _near(cause: Fired, effect: Fired) -> bool:
     """Whether one may bring about the other, by where they are and where they were seen."""
     here, there = (cause.entity, *cause.seats), (effect.entity, *effect.seats)
+    if (
+        effect.cause == _SLOW
+        and _hosts(here)
+        and _hosts(there)
+        and not _hosts(here) & _hosts(there)
+    ):
+        return False  # what is slow at one host is no consequence of a link of another
     return any(_same_place(one, other) for one in here for other in there)
+
+
+def _hosts(seats: Iterable[Entity]) -> set[str]:
+    return {one.host for one in seats if one.host}
 
 
 def _same_place(one: Entity, other: Entity) -> bool:

@@ -88,7 +88,7 @@ def result(engine: Engine, found: Found, plan: Plan, window_s: float) -> Sweep:
     ]
     answers = [*found.answers, *found.beside]
     pairs = ((a.entity, d) for a in answers for d in a.diagnoses)
-    roots = hang(pairs, engine.catalogue.causes)
+    roots = hang(pairs, engine.catalogue.causes, [a.entity for a in answers])
     return Sweep(
         at=found.at,
         window_s=window_s,

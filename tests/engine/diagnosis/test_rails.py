@@ -12,6 +12,7 @@ import pytest
 from engine.diagnosis import sweeppush
 from engine.model import Kind, Sweep
 from engine.samples import RawSeries
+from engine.signals.labels import locate
 from engine.simulate.scenarios import Severity, openmetrics, realise
 from engine.simulate.scenarios.machine_io import HDR, NDR, rdma
 from engine.simulate.scenarios.recorder import Recorder
@@ -161,3 +162,43 @@ async def _served(
             return told(await engine().sweep(source, at=AT))
         finally:
             await source.aclose()
+
+
+def job_of_four(straggler: bool) -> tuple[list[RawSeries], str]:
+    """Return a job over four hosts, one with a bad link, and the host that has it.
+
+    With a straggler the bad link is at a host on which no GPU is slow.
+    """
+    name = "job-straggler" if straggler else "communication-bound"
+    run = realise(SCENARIOS[name], Severity.SEVERE, 0)
+    hosts = sorted({h for s in run.series if "gpu" in s.labels and (h := locate(s.labels).host)})
+    slow = (run.scenario.culprit or "").partition(":")[0]
+    bad = next(host for host in hosts if host != slow)
+    ts = np.arange(run.at - 1500.0, run.at + 1.0, 30.0)
+    record = Recorder(np.random.default_rng(3), ts, {"instance": f"{bad}:9100", "job": "node"})
+    errors = np.where(ts < run.at - 500.0, 0.0, 5.0)
+    rdma(record, "mlx5_9", counters={"symbol_error_total": errors})
+    return [*run.series, *record.series], bad
+
+
+def effects(found: Sweep, host: str) -> set[str]:
+    one = next(i for i in found.incidents if i.diagnosis.entity.host == host)
+    return {e.cause for e in one.diagnosis.effects}
+
+
+async def test_a_bad_link_of_one_host_stands_above_the_communication_of_its_job():
+    series, bad = job_of_four(straggler=False)
+    found = await engine().sweep(MemorySource(series), at=realised("communication-bound"))
+    assert {i.diagnosis.cause for i in found.incidents} == {"ib_link_degraded"}
+    assert effects(found, bad) == {"communication_bound"}
+
+
+async def test_a_bad_link_is_not_blamed_for_a_gpu_that_is_slow_at_another_host():
+    series, bad = job_of_four(straggler=True)
+    found = await engine().sweep(MemorySource(series), at=realised("job-straggler"))
+    assert {i.diagnosis.cause for i in found.incidents} >= {"ib_link_degraded", "straggler"}
+    assert "straggler" not in effects(found, bad)
+
+
+def realised(name: str) -> float:
+    return realise(SCENARIOS[name], Severity.SEVERE, 0).at
