@@ -14,6 +14,7 @@ from engine.diagnosis.logged import short_host, strangers, unmatched
 from engine.diagnosis.logwatch import LogWatch
 from engine.diagnosis.present import current, silent
 from engine.diagnosis.railpeers import RailPeers
+from engine.diagnosis.sweepaway import judged, of_gpus, pods_alone, targets
 from engine.diagnosis.sweepgroups import Group, Listing, groups, listing
 from engine.diagnosis.sweepholds import Server
 from engine.diagnosis.sweepothers import beneath, of_hosts, of_workloads, pods, workloads
@@ -62,6 +63,8 @@ async def sweep(
         await _judge_group(engine, source, found, group, plan, window_s, tuple(where), watch, peers)
     for selections in plan.workloads:
         await _judge_workloads(engine, source, found, selections, window_s)
+    for selections in plan.away:
+        await _judge_away(engine, source, found, selections, plan, window_s)
     if found.at is None and isinstance(source, Evaluator):  # nobody reports: the moment is now
         found.at = (await source.evaluate((), at=None)).at
     if not where:  # else the others are just not asked about
@@ -127,6 +130,7 @@ async def _judge_group(
     found.beside += of_hosts(engine, readings, chosen)
     if source.rereads:  # a file gave all at once
         found.beside += of_workloads(engine, readings)
+        found.beside += judged(engine, readings, (), found.beside)
     found.warn([*got.warnings, *readings.warnings])
 
 
@@ -147,6 +151,24 @@ async def _judge_workloads(
         readings = engine.fetcher.frame(got)
         found.beside += of_hosts(engine, readings, ())
     found.beside += of_workloads(engine, readings)
+    found.queries += got.batch.queries
+    found.waves += got.waves
+    found.warn([*got.warnings, *readings.warnings])
+
+
+async def _judge_away(
+    engine: Engine,
+    source: Source,
+    found: Found,
+    selections: Sequence[Selection],
+    plan: Plan,
+    window_s: float,
+) -> None:
+    """Fetch what no host of a GPU brings along, and judge it."""
+    got = engine.fetcher.start(found.at, window_s)
+    await _ask_more(engine.fetcher, source, got, selections)
+    readings = engine.fetcher.frame(got)
+    found.beside += judged(engine, readings, plan.pods, found.beside)
     found.queries += got.batch.queries
     found.waves += got.waves
     found.warn([*got.warnings, *readings.warnings])
@@ -183,6 +205,7 @@ async def _plan(
     else:
         plan = await _pushed_down(engine, source, there, at, span, where, watch)
     plan.workloads = list(workloads(engine.fetcher, there, span, where))
+    plan.away += targets(engine.fetcher, span, where)
     plan.queries += source.queries - before
     plan.warnings += source.take_warnings()
     return plan
@@ -220,7 +243,7 @@ async def _pushed_down(
         beside = await sides(engine, source, at=moment, window_s=int(span))
         plan.waves += beside.waves
         plan.warnings += [
-            f"a query about ports and mounts failed: {e.message}" for e in beside.failures[:1]
+            f"a query about ports, mounts or pods failed: {e.message}" for e in beside.failures[:1]
         ]
         found = await pick(
             engine,
@@ -231,11 +254,15 @@ async def _pushed_down(
             where=where,
             marked=marked | beside.hosts,
         )
+        plan.pods = await of_gpus(
+            engine.fetcher, source, beside.pods, at=moment, window_s=span, where=where
+        )
     except SourceError as error:
         plan.warnings.append(f"the sweep fetched all hosts in full: {error.message}")
         plan.groups = groups(there)
         return plan
     plan.groups = groups(there, found.judge)
+    plan.away = list(pods_alone(engine.fetcher, plan.pods, span))
     plan.settled |= found.settled
     plan.healthy, plan.idle = found.healthy, found.idle
     plan.waves += found.waves

@@ -30,7 +30,8 @@ class Plan:
     """What is fetched and judged, and what the server settled before.
 
     ``at`` is the moment judged, None if the first answer tells it; ``settled`` are the hosts of
-    the ``healthy`` and ``idle`` GPUs of which nothing has to be fetched.
+    the ``healthy`` and ``idle`` GPUs of which nothing has to be fetched; ``pods`` are those
+    (namespace, name) that are looked at wherever they run, ``away`` brings them and file systems.
     """
 
     groups: list[Group]
@@ -43,6 +44,8 @@ class Plan:
     warnings: list[str] = field(default_factory=list)
     unread: list[Unread] = field(default_factory=list)
     workloads: list[list[Selection]] = field(default_factory=list)
+    away: list[list[Selection]] = field(default_factory=list)
+    pods: list[tuple[str, str]] = field(default_factory=list)
 
 
 @dataclass(slots=True)

@@ -1,14 +1,14 @@
-"""Which hosts of a large fleet have a port or a mount that must be looked at.
+"""Which ports, mounts and pods of a large fleet must be looked at.
 
 Ports and mounts are labelled by the address of node_exporter and what they are: a device, a mount
-point, an NFS export. A server is asked about each kind by its labels, with the same conditions as
-for GPUs (`engine.diagnosis.sweepqueries`); what it finds is a superset.
+point, an NFS export; pods by namespace and name. A server is asked about each kind by its labels,
+with the same conditions as for GPUs (`engine.diagnosis.sweepqueries`); what it finds is a superset.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -34,12 +34,13 @@ _ADDRESS = "instance"
 
 @dataclass(frozen=True, slots=True)
 class _Side:
-    """One way of labelling: what names a thing beside the address, and what its siblings share."""
+    """One way of labelling: what names a thing and where it is, and what its siblings share."""
 
     scope: str
     label: str
     siblings: str
     selector: tuple[Matcher, ...] = ()
+    where: str = _ADDRESS
 
 
 _SIDES = (
@@ -47,20 +48,23 @@ _SIDES = (
     _Side("filesystem", "mountpoint", "mountpoint"),
     _Side("filesystem", "export", "export"),
     _Side("filesystem", "device", _ADDRESS),
+    _Side("pod", "exported_pod", "exported_namespace", where="exported_namespace"),
+    _Side("pod", "pod", "namespace", (Matcher("exported_pod", "=", ""),), where="namespace"),
 )
 
 
 @dataclass(slots=True)
 class Sides:
-    """The hosts that must be looked at, and what went wrong."""
+    """The hosts and pods (namespace, name) that must be looked at, and what went wrong."""
 
     hosts: set[str] = field(default_factory=set)
+    pods: set[tuple[str, str]] = field(default_factory=set)
     failures: list[SourceError] = field(default_factory=list)
     waves: int = 0
 
 
 async def sides(engine: Engine, source: Server, *, at: float, window_s: int) -> Sides:
-    """Ask about all ports and mounts of a server.
+    """Ask about all ports, mounts and pods of a server.
 
     Raises:
         SourceError: the server does not even say what it holds.
@@ -88,7 +92,7 @@ async def _names(
                 ("__name__",),
                 at=at,
                 window_s=window_s,
-                matchers=(Matcher(side.label, "!=", ""),),
+                matchers=(Matcher(side.label, "!=", ""), *side.selector),
             )
             for side in _SIDES
         )
@@ -96,7 +100,8 @@ async def _names(
     taken: dict[str, set[str]] = {}
     out: dict[_Side, frozenset[str]] = {}
     for side, rows in zip(_SIDES, found, strict=True):
-        before = taken.setdefault(side.scope, set())
+        # Series of a pod have one label or the other; what a mount is called may stand in several.
+        before = taken.setdefault(side.label if side.scope == "pod" else side.scope, set())
         new = {row["__name__"] for row in rows if "__name__" in row} - before
         before |= new
         if new:
@@ -115,7 +120,7 @@ async def _ask(
     *,
     at: float,
 ) -> None:
-    entity = (_ADDRESS, side.label)
+    entity = (side.where, side.label)
     profile = LabelProfile(
         entity=entity,
         host=side.siblings,
@@ -130,12 +135,16 @@ async def _ask(
     if needs == []:
         return
     found = await source.label_sets(
-        names, (*entity, *HOST_LABELS), at=at, window_s=here.window_s, matchers=side.selector
+        names,
+        (*entity, *HOST_LABELS),
+        at=at,
+        window_s=here.window_s,
+        matchers=(Matcher(side.label, "!=", ""), *side.selector),
     )
     roster = Roster(entity, side.siblings, ())
     owners: list[set[str]] = []
     for row in rows_of(found):
-        key = (row.labels.get(_ADDRESS, ""), row.labels.get(side.label, ""))
+        key = (row.labels.get(side.where, ""), row.labels.get(side.label, ""))
         number = roster.keys.setdefault(key, len(roster.keys))
         if number == len(owners):
             owners.append(set())
@@ -143,15 +152,26 @@ async def _ask(
         name = row.place.host or host_of_instance(key[0])
         if name:
             owners[number].add(name)
+    every = list(roster.keys)
     if needs is None:
-        out.hosts |= {name for some in owners for name in some}
+        _mark(out, side, every, owners)
         return
     told = await ask(source, roster, list(bits.values()), profile, at=at)
     out.failures += told.failures
     out.waves += told.waves
     marked = told.untold | suspicious(needs, told.may_be, len(roster))
-    for number in np.flatnonzero(marked).tolist():
-        out.hosts |= owners[number]
+    some = np.flatnonzero(marked).tolist()
+    _mark(out, side, [every[k] for k in some], [owners[k] for k in some])
+
+
+def _mark(
+    out: Sides, side: _Side, keys: Iterable[tuple[str, ...]], owners: Iterable[set[str]]
+) -> None:
+    """Note that some things must be looked at: pods themselves, all others with their hosts."""
+    if side.scope == "pod":
+        out.pods |= {(namespace, pod) for namespace, pod in keys}
+    else:
+        out.hosts |= {name for some in owners for name in some}
 
 
 def _needs(

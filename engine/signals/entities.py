@@ -181,6 +181,13 @@ def _filesystem(
     )
 
 
+def is_target(entity: Entity) -> bool:
+    """Return whether a file system's entity is one target of a Lustre file system."""
+    return (
+        entity.kind is Kind.FILESYSTEM and _LUSTRE_TARGET.match(entity.instance or "") is not None
+    )
+
+
 def _is_disk(labels: Mapping[str, str]) -> bool:
     """Return whether a mount's device is a disk of the host, and no server's share."""
     device = labels.get("device", "")
