@@ -7,6 +7,7 @@ between questions, so the same readings always give the same answer.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from engine import __version__
 from engine.catalogue.types import Catalogue
@@ -15,6 +16,7 @@ from engine.diagnosis.compose import compose
 from engine.diagnosis.culprits import named, suspects, without_strangers
 from engine.diagnosis.fetch import LOOKBACK_LOST_S, Fetched, Fetcher, matches
 from engine.diagnosis.gathered import gathered
+from engine.diagnosis.joblinks import bad_links
 from engine.diagnosis.judge import Judgement, Judges, missing_core
 from engine.diagnosis.logged import earlier, elsewhere, unknown_logs, unmatched
 from engine.diagnosis.logwatch import LogWatch
@@ -26,7 +28,7 @@ from engine.diagnosis.related import OWN, beside, gpus, own
 from engine.diagnosis.sited import resolved, with_absent
 from engine.diagnosis.targets import distinct, entity_of, hosts_of
 from engine.errors import UsageError
-from engine.model import EngineInfo, Kind, Sweep, Why
+from engine.model import EngineInfo, Kind, Sweep, Verdict, Why
 from engine.samples import Matcher, Selection
 from engine.signals.normalise import Readings
 from engine.sitemap import NOTHING, SiteFile, SiteMap
@@ -112,8 +114,12 @@ class Engine:
         answers = self._judge_all(readings, chosen)
         readings, chosen, slow = await self._find_slow(source, got, readings, chosen, answers)
         answers = self._judge_all(readings, chosen) if slow else answers
+        links = await bad_links(self, target, source, got, readings, chosen, answers)
         answers = await dated(self.fetcher, source, got, readings, chosen, answers)
         found = self._why(target, readings, chosen, answers, got, window_s, slow)
+        if links:
+            verdict = Verdict.DEGRADED
+            found = replace(found, verdict=verdict, diagnoses=(*found.diagnoses, *links))
         found = with_absent(found, target, site, readings, chosen)
         return await with_past(self.fetcher, found, source, got, readings)
 

@@ -24,6 +24,7 @@ from tests.support.servers import load_openmetrics, start_prometheus
 
 HOSTS = tuple(f"node-{k}" for k in range(1, 9))
 H200 = "NVIDIA H200"
+TS = np.arange(AT - 1500.0, AT + 1.0, 30.0)
 
 # Per host and device what differs from a port that is well.
 Ill = Mapping[str, Mapping[str, Mapping[str, object]]]
@@ -36,7 +37,6 @@ def fleet(
 
     ``others`` are the hosts with GPUs of another model.
     """
-    ts = np.arange(AT - 1500.0, AT + 1.0, 30.0)
     series = [
         s
         for host in hosts
@@ -45,7 +45,7 @@ def fleet(
     ]
     for host in hosts:
         rng = np.random.default_rng(int(host.removeprefix("node-")))
-        record = Recorder(rng, ts, {"instance": f"{host}:9100", "job": "node-exporter"})
+        record = Recorder(rng, TS, {"instance": f"{host}:9100", "job": "node-exporter"})
         for k in range(ports):
             rdma(record, f"mlx5_{k}", **ill.get(host, {}).get(f"mlx5_{k}", {}))  # type: ignore[arg-type]
         series += record.series
@@ -54,8 +54,7 @@ def fleet(
 
 def fallen(ago_s: float) -> np.ndarray:
     """Return the state of a port that went down so long ago."""
-    ts = np.arange(AT - 1500.0, AT + 1.0, 30.0)
-    return np.where(ts < AT - ago_s, 1.0, 0.0)
+    return np.where(AT - ago_s > TS, 1.0, 0.0)
 
 
 async def sweep(series: list[RawSeries]) -> Sweep:
@@ -202,3 +201,24 @@ async def test_a_bad_link_is_not_blamed_for_a_gpu_that_is_slow_at_another_host()
 
 def realised(name: str) -> float:
     return realise(SCENARIOS[name], Severity.SEVERE, 0).at
+
+
+async def test_who_asks_about_a_gpu_that_waits_is_told_of_the_link_at_another_host():
+    series, bad = job_of_four(straggler=False)
+    at = realised("communication-bound")
+    gpus = sorted({locate(s.labels).host or "" for s in series if "gpu" in s.labels} - {bad})
+    answer = await engine().why(f"{gpus[0]}:0", MemorySource(series), at=at)
+    link = next(d for d in answer.diagnoses if d.cause == "ib_link_degraded")
+    assert link.entity.host == bad
+    assert f"{gpus[0]}:0 works for job/" in link.says
+    assert {e.entity.name for e in link.evidence} == {f"{bad} mlx5_9/1", f"{gpus[0]}:0"}
+    assert answer.verdict == "degraded"
+
+
+async def test_a_gpu_that_works_at_full_power_is_not_told_of_links_elsewhere():
+    hosts = ("node-1", "node-2")
+    series = [s for host in hosts for s in gpu(FULL, host=host, index=0, hpc_job="7")]
+    record = Recorder(np.random.default_rng(3), TS, {"instance": "node-2:9100", "job": "node"})
+    rdma(record, "mlx5_0", counters={"symbol_error_total": np.where(TS < AT - 500.0, 0.0, 5.0)})
+    answer = await engine().why("node-1:0", MemorySource([*series, *record.series]), at=AT)
+    assert (answer.verdict, answer.diagnoses) == ("healthy", ())
