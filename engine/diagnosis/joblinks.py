@@ -114,9 +114,7 @@ def _bad(
                 yield answer.entity, diagnosis
 
 
-def _told(
-    diagnosis: Diagnosis, judge: Judge, readings: Readings, waits: Sequence[int]
-) -> Diagnosis:
+def _told(found: Diagnosis, judge: Judge, readings: Readings, waits: Sequence[int]) -> Diagnosis:
     """Return a diagnosis of a link that also says who waits for it, and how that shows."""
     entities = [readings.frame.entities[i] for i in waits]
     names = ", ".join(e.name for e in entities[:_NAMED])
@@ -125,10 +123,10 @@ def _told(
     jobs = ", ".join(dict.fromkeys(f"job/{e.job}" for e in entities))
     seen = judge.observe(readings.frame, waits[:1])
     return replace(
-        diagnosis,
+        found,
         says=(
-            f"{diagnosis.says} {names} works for {jobs}, which spans this link, and is busy all the"
+            f"{found.says} {names} works for {jobs}, which spans this link, and is busy all the"
             " time at little power, as kernels are that wait in collectives."
         ),
-        evidence=(*diagnosis.evidence, *evidence(judge, seen, waits[0], [SIGN])),
+        evidence=(*found.evidence, *evidence(judge, seen, waits[0], [SIGN])),
     )
