@@ -1,4 +1,4 @@
-"""A GPU that two exporters tell of, and one that moved."""
+"""A board in two places."""
 
 from __future__ import annotations
 
@@ -21,35 +21,6 @@ def one(
 
 def read(*series: RawSeries) -> Readings:
     return build_frame(Batch(list(series), AT, 1), catalogue(), at=AT, window_s=900.0)
-
-
-def smi(value: float, **more: float) -> RawSeries:
-    found = one("nvidia_smi_power_draw_watts", value, **more)
-    found.labels = {"uuid": UUID, "instance": "node-1:9835"}
-    return found
-
-
-def test_two_exporters_that_disagree_are_told_and_the_fresher_one_counts():
-    found = read(one("DCGM_FI_DEV_POWER_USAGE", 700, last=60), smi(350))
-    _, values = found.frame.samples("power_usage", 0)
-    assert set(values.tolist()) == {350.0}
-    (warning,) = found.warnings
-    assert "350 W by nvidia_gpu_exporter (node-1:9835)" in warning
-    assert "700 W by dcgm-exporter (node-1:9400)" in warning
-
-
-def test_two_exporters_that_agree_are_one_reading():
-    found = read(one("DCGM_FI_DEV_POWER_USAGE", 700), smi(690))
-    assert found.warnings == []
-    assert len(found.frame.entities) == 1
-
-
-def test_an_exporter_that_was_restarted_under_another_address_is_no_contradiction():
-    before = one("DCGM_FI_DEV_POWER_USAGE", 700, first=900, last=400, instance="10.0.0.7:9400")
-    after = one("DCGM_FI_DEV_POWER_USAGE", 200, first=380, instance="10.0.0.9:9400")
-    found = read(before, after)
-    assert found.warnings == []
-    assert found.frame.samples("power_usage", 0)[1].size == before.ts.size + after.ts.size
 
 
 def test_a_board_that_moved_is_where_it_was_seen_last():
