@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from engine.diagnosis.fetch import LOOKBACK_LOST_S, Fetched, Fetcher
 from engine.diagnosis.logged import short_host, strangers, unmatched
 from engine.diagnosis.logwatch import LogWatch
-from engine.diagnosis.present import current, silent
+from engine.diagnosis.present import current, newest, silent
 from engine.diagnosis.sweepgroups import Group, Listing, groups, listing
 from engine.diagnosis.sweepholds import Server
 from engine.diagnosis.sweepothers import beneath, of_hosts, of_workloads, pods, workloads
@@ -64,6 +64,7 @@ async def sweep(
         found.at = (await source.evaluate((), at=None)).at
     if not where:  # else the others are just not asked about
         found.warn(strangers(watch.events, found.known))
+    found.warn(found.twice())
     return result(engine, found, plan, window_s)
 
 
@@ -117,6 +118,10 @@ async def _judge_group(
     found.unreached += [node_entity(host) for host in group.live if host not in came]
     asked = _one_a_host(readings.frame.host, chosen)
     found.answers += [engine.judge.judge(seen, i, states, unknowns=i in asked) for i in chosen]
+    for i in chosen:
+        entity = readings.frame.entities[i]
+        if entity.uuid in plan.twice:
+            found.twins.setdefault(entity.uuid, {})[entity.name] = newest(readings.frame, i)
     found.beside += of_hosts(engine, readings, chosen)
     if source.rereads:  # a file gave all at once
         found.beside += of_workloads(engine, readings)
@@ -175,6 +180,7 @@ async def _plan(
         plan = Plan(groups(there), at, waves=1)
     else:
         plan = await _pushed_down(engine, source, there, at, span, where, watch)
+    plan.twice = there.twice()
     plan.workloads = list(workloads(engine.fetcher, there, span, where))
     plan.queries += source.queries - before
     plan.warnings += source.take_warnings()

@@ -40,7 +40,7 @@ from engine.signals.labels import (
 )
 from engine.signals.mig import drop_unmeasured
 from engine.signals.others import node_frame, other_frames
-from engine.signals.overlap import moved
+from engine.signals.overlap import apart, moved
 from engine.signals.pieces import Piece
 from engine.signals.service import derive
 from engine.signals.smi import smi_facts
@@ -100,8 +100,9 @@ def build_frame(
     pieces, places, node_series = _sort_out(batch.series, catalogue)
     uname = [one for one in batch.series if one.name == UNAME]
     hosts = addresses(uname, (place for group in places for place in group))
+    told = apart(pieces, places, hosts)
     pieces = drop_unmeasured(pieces, places)
-    told = moved(pieces, places)
+    told += moved(pieces, places)
     percent = _percent_exporters(pieces, catalogue)
     order = sorted(range(len(places)), key=lambda i: _place_key(places[i]))
     rank = {old: new for new, old in enumerate(order)}

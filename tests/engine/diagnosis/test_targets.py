@@ -275,3 +275,12 @@ async def test_a_number_that_is_no_index_and_no_port_is_not_taken_for_the_whole_
 async def test_an_index_that_a_known_host_lacks_is_named():
     with pytest.raises(UsageError, match="no GPU 8 on node-1"):
         await ask([*node(FULL), up(1)], "node-1:8")
+
+
+async def test_a_uuid_of_two_hosts_must_be_named_by_host():
+    same = "GPU-aaaaaaaa-0000-4000-8000-000000000001"
+    series = gpu(FULL, uuid=same) + gpu(FULL, host="node-2", uuid=same)
+    with pytest.raises(UsageError, match="2 GPUs match") as error:
+        await ask(series, same)
+    assert "node-1:0" in str(error.value)
+    assert (await ask(series, "node-2:0")).target.name == "node-2:0"
