@@ -88,13 +88,15 @@ class Engine:
             SourceError: the source does not answer.
         """
         target = parse_target(text)
-        source = over(source, self.site)
+        site = self.site
+        source = over(source, site)
         if target.mig:
             raise UsageError(
                 f"exporters do not name MIG instances by UUID: {target.mig}",
                 hint="ask about the GPU it is on, as HOST:GPU",
             )
         got = self.fetcher.start(at, window_s)
+        got.warnings += site.warnings
         watch = LogWatch(logs)
         try:
             readings, chosen = await self._read(target, source, got, watch)

@@ -54,7 +54,7 @@ async def sweep(
         known=set(plan.settled),
         queries=plan.queries,
         waves=plan.waves,
-        warnings=[*engine.catalogue.left_out, *plan.warnings],
+        warnings=[*engine.catalogue.left_out, *engine.site.warnings, *plan.warnings],
     )
     for group in plan.groups:
         await _judge_group(engine, source, found, group, plan, window_s, tuple(where), watch)
