@@ -13,7 +13,7 @@ A YAML file, read again when it changes, as a scheduler may write it::
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -44,6 +44,8 @@ class SiteMap:
         job_labels: further labels that name the job of a series.
         job_of_pod: pattern of a pod's name whose group ``job`` is the job; None for none.
         racks: host to rack.
+        by_host: host to its jobs and the indexes of their GPUs, in the order of the file.
+        warnings: what the map says twice, and how it is taken.
     """
 
     jobs: Mapping[str, Mapping[str, Gpus]] = field(default_factory=dict)
@@ -51,6 +53,7 @@ class SiteMap:
     job_of_pod: re2._Regexp[str] | None = None
     racks: Mapping[str, str] = field(default_factory=dict)
     by_host: Mapping[str, tuple[tuple[str, Gpus], ...]] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
 
     def job_at(self, host: str | None, gpu: int | None) -> str | None:
         """Return the job that the map gives a GPU, None for none."""
@@ -107,12 +110,16 @@ def parse(text: str, path: Path) -> SiteMap:
         if key not in _KEYS:
             raise _bad(path, f"unknown key {str(key)[:40]!r}; known are {', '.join(_KEYS)}")
     left = _Left(path)
-    jobs = {job: dict(left.gpus(places)) for job, places in _named(path, found.get("jobs"), "jobs")}
-    racks = {
-        host: rack
-        for rack, places in _named(path, found.get("racks"), "racks")
-        for host, _ in left.gpus(places)
+    jobs = {
+        job: _together(left.gpus(places)) for job, places in _named(path, found.get("jobs"), "jobs")
     }
+    racks: dict[str, str] = {}
+    moved: list[str] = []
+    for rack, places in _named(path, found.get("racks"), "racks"):
+        for host, _ in left.gpus(places):
+            if racks.setdefault(host, rack) != rack:
+                moved.append(f"{host} stands in the racks {racks[host]} and {rack}")
+                racks[host] = rack
     by_host: dict[str, list[tuple[str, Gpus]]] = {}
     for job, hosts in jobs.items():
         for host, gpus in hosts.items():
@@ -124,7 +131,40 @@ def parse(text: str, path: Path) -> SiteMap:
         raise _bad(path, "job_labels: must be a list of label names")
     pattern = _pattern(path, found.get("job_of_pod"))
     every = {host: tuple(some) for host, some in by_host.items()}
-    return SiteMap(jobs, tuple(labels), pattern, racks, every)
+    twice = _twice(path, "first", _shared(every)), _twice(path, "last", moved)
+    return SiteMap(jobs, tuple(labels), pattern, racks, every, tuple(w for w in twice if w))
+
+
+def _together(places: Iterator[tuple[str, Gpus]]) -> dict[str, Gpus]:
+    """Return host to GPUs; of a host that is named twice the GPUs of both."""
+    out: dict[str, Gpus] = {}
+    for host, gpus in places:
+        before = out.get(host, frozenset())
+        out[host] = None if gpus is None or before is None else before | gpus
+    return out
+
+
+def _shared(by_host: Mapping[str, tuple[tuple[str, Gpus], ...]]) -> Iterator[str]:
+    """Yield the GPUs that stand in two jobs, one for each host."""
+    for host, some in by_host.items():
+        first: dict[int, str] = {}
+        for job, gpus in some:
+            mine = range(_MAX_GPU + 1) if gpus is None else gpus
+            doubled = [gpu for gpu in sorted(mine) if gpu in first]
+            if doubled:
+                whole = "" if len(doubled) > _MAX_GPU else f":{doubled[0]}"
+                yield f"{host}{whole} stands in the jobs {first[doubled[0]]} and {job}"
+                break
+            first.update(dict.fromkeys(mine, job))
+
+
+def _twice(path: Path, which: str, found: Iterable[str]) -> str:
+    """Return the warning about what stands in two places; empty if nothing does."""
+    said = [" ".join(text.split())[:200] for text in found]
+    if not said:
+        return ""
+    more = f" (and {len(said) - 1} more)" if len(said) > 1 else ""
+    return f"the map of the site {path}: {said[0]}{more}; the {which} counts"
 
 
 def _named(path: Path, found: Any, key: str) -> Iterator[tuple[str, list[str]]]:

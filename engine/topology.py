@@ -2,13 +2,17 @@
 
 `parse_target` reads the grammar of the contract (``node-3:5``, ``GPU-3a4f…``, ``pod/NS/NAME``,
 ``job/ID`` …) and the spoken forms of a GPU ("gpu 5 on node-3", "node-3/gpu-5", "GPU5@node-3").
-Nothing here looks at data: whether the target exists is decided by what the source returns.
+Nothing here looks at data: whether the target exists is decided by what the source returns, and so
+is what a ``#`` in ``svc/MODEL#INSTANCE`` belongs to (`Target.models`). Names of jobs and models may
+hold blanks; where a blank or another sign is in the way, ``%20`` and its like stand for it.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from urllib.parse import unquote
 
 from engine.errors import UsageError
 from engine.model import Kind
@@ -42,6 +46,8 @@ _NO_HOST = frozenset(
     {"a", "and", "at", "gpu", "in", "is", "my", "of", "on", "our", "the", "what", "why"}
 )
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_RANK = re.compile(r"(?P<job>.+)/rank/(?P<rank>\d{1,6})", re.ASCII)
+_ENCODED = re.compile(r"%[0-9A-Fa-f]{2}")
 
 _FORMS = (
     "use HOST:GPU (node-3:5), GPU-UUID, MIG-UUID, HOST, pod/NAMESPACE/NAME, job/ID, job/ID/rank/N, "
@@ -75,6 +81,28 @@ class Target:
     rack: str | None = None
     hosts: tuple[str, ...] = ()
 
+    @property
+    def models(self) -> tuple[tuple[str, str | None], ...]:
+        """What model and instance a service's name may mean, the longest model first.
+
+        Names of models may hold a ``#`` too: which it is, the data decide.
+        """
+        if self.service is None:
+            return ()
+        if self.instance is None:
+            return ((self.service, None),)
+        parts = f"{self.service}#{self.instance}".split("#")
+        whole: list[tuple[str, str | None]] = [("#".join(parts), None)]
+        split = [("#".join(parts[:k]), "#".join(parts[k:])) for k in range(len(parts) - 1, 0, -1)]
+        return (*whole, *(one for one in split if all(one)))
+
+    def among(self, models: Collection[str | None]) -> Target:
+        """Return the target with the longest model of its name that is one of these."""
+        for model, instance in self.models:
+            if model in models:
+                return replace(self, service=model, instance=instance)
+        return self
+
 
 def parse_target(text: str) -> Target:
     """Read a target from what a user typed.
@@ -83,6 +111,8 @@ def parse_target(text: str) -> Target:
         UsageError: the text is empty, too long, or has none of the known forms.
     """
     cleaned = " ".join(text.split())
+    if len(cleaned) > 2 and cleaned[0] == cleaned[-1] and cleaned[0] in "\"'`":
+        cleaned = cleaned[1:-1].strip()
     if not cleaned:
         raise UsageError("no target given", hint=_FORMS)
     if len(cleaned) > _MAX_TEXT:
@@ -129,19 +159,35 @@ def _pathlike(rest: str, text: str, cluster: str | None) -> Target | None:
     match head.lower():
         case "pod" if len(parts) == 2 and all(_NAME.fullmatch(p) for p in parts):
             return Target(Kind.POD, text, cluster, namespace=parts[0], pod=parts[1])
-        case "job" if len(parts) == 1 and _NAME.fullmatch(tail):
-            return Target(Kind.JOB, text, cluster, job=tail)
-        case "job" if len(parts) == 3 and parts[1] == "rank" and parts[2].isascii():
-            if parts[2].isdigit() and len(parts[2]) < 7 and _NAME.fullmatch(parts[0]):
-                return Target(Kind.RANK, text, cluster, job=parts[0], rank=int(parts[2]))
+        case "job" if tail and "://" not in tail:
+            ranked = _RANK.fullmatch(tail)
+            job = _plain(ranked["job"] if ranked else tail)
+            if job and ranked:
+                return Target(Kind.RANK, text, cluster, job=job, rank=int(ranked["rank"]))
+            if job:
+                return Target(Kind.JOB, text, cluster, job=job)
         case "svc" if tail:
-            model, _, instance = tail.partition("#")
-            return Target(Kind.SERVICE, text, cluster, service=model, instance=instance or None)
+            model, _, instance = (_plain(part) for part in tail.partition("#"))
+            if model:
+                return Target(Kind.SERVICE, text, cluster, service=model, instance=instance or None)
         case "rack" if len(parts) == 1 and _NAME.fullmatch(tail):
             return Target(Kind.RACK, text, cluster, rack=tail)
         case "fs" if tail:
             return Target(Kind.FILESYSTEM, text, cluster, mount="/" + tail.lstrip("/"))
     return None
+
+
+def _plain(name: str) -> str:
+    """Return a name with ``%20`` and its like as what they stand for; empty if it is none."""
+    name = unquote(name, errors="strict") if _decodes(name) else name
+    return name if name.isprintable() and name == name.strip() else ""
+
+
+def _decodes(name: str) -> bool:
+    try:
+        return bool(_ENCODED.search(name)) and bool(unquote(name, errors="strict"))
+    except UnicodeDecodeError:
+        return False
 
 
 def _unreadable(text: str) -> UsageError:

@@ -70,6 +70,8 @@ def _of_target(target: Target) -> Names:
         case Kind.NODE if host:
             # Denied GPUs of an allowed node are found when it is answered.
             return Names(_with_cluster(target.cluster, host), vague=True)
+        case Kind.JOB:
+            return Names(_with_cluster(target.cluster, f"job/{target.job}"), vague=True)
         case _:
             text = " ".join(target.text.split())
             return Names((text,), vague=True)

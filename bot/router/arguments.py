@@ -54,7 +54,8 @@ def no_command(word: str) -> UsageError:
 def _why(words: Words) -> dict[str, Json]:
     if not words.values:
         raise UsageError("why needs a target", hint="for example: why node-3:5")
-    said = read_sentence(f"why {words.joined}") if len(words.values) > 1 else None
+    kept = " ".join(f'"{value}"' if " " in value else value for value in words.values)
+    said = read_sentence(f"why {kept}") if len(words.values) > 1 else None
     if said and said.command == "why":
         return {**said.args, **_period(words.options)}
     target = shortest(parse_target(words.joined.rstrip("?.")))

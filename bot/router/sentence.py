@@ -79,6 +79,7 @@ def mark_all(prose: str) -> Marked:
     """Return prose with everything marked that it names."""
     marked = Marked(abbreviated(prose))
     mark_selectors(marked)
+    targets.mark_quoted(marked)
     marked.text = _QUOTATION.sub(_unquoted, marked.text)
     targets.mark_explicit(marked)
     moments.mark_times(marked)

@@ -38,8 +38,10 @@ _PLACE = (
 )
 
 _PATHS = pattern(
-    rf"{_START}{_CLUSTER}(?:pod|job|svc|fs)/[A-Za-z0-9/][A-Za-z0-9._/#:-]*[A-Za-z0-9]{_END}"
+    rf"{_START}{_CLUSTER}(?:pod|job|svc|fs)/[A-Za-z0-9/][A-Za-z0-9._/#:%-]*[A-Za-z0-9]{_END}"
 )
+# Names with blanks in them are told by what stands around them.
+_QUOTED = pattern(rf"\"({_CLUSTER}(?:job|svc|fs)/[^\"\n]+)\"|`({_CLUSTER}(?:job|svc|fs)/[^`\n]+)`")
 _UUIDS = pattern(
     rf"{_START}(?P<id>{_CLUSTER}(?:GPU-[0-9A-F][0-9A-F-]{{3,35}}|MIG-[0-9A-Z][0-9A-Z/-]{{3,79}}))",
     rf"(?:\.\.\.)?{_END}",
@@ -72,6 +74,11 @@ _RANK = pattern(
     rf"{_START}rank\s+(?P<rank>\d{{1,6}})\s+(?:of|in|on)\s+(?:the\s+)?(?:slurm\s+)?job\s+",
     rf"#?(?P<job>{_ID}){_END}",
 )
+
+
+def mark_quoted(marked: Marked) -> None:
+    """Mark targets in quotation marks, whose names may hold blanks."""
+    marked.find("TARGET", _QUOTED, lambda found: _whole(found[1] or found[2]))
 
 
 def mark_explicit(marked: Marked) -> None:

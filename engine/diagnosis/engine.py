@@ -102,11 +102,14 @@ class Engine:
                 hint="ask about the GPU it is on, as HOST:GPU",
             )
         got = self.fetcher.start(at, window_s)
+        got.warnings += site.warnings
         watch = LogWatch(logs)
         try:
             readings, chosen = await self._read(target, source, got, watch)
         finally:
             await watch.aclose()
+        if services := readings.others.get("service"):
+            target = target.among({entity.service for entity in services.entities})
         hosts = hosts_of(target, readings, chosen)
         got.warnings += unmatched(got.events, readings.frame, hosts, end=got.log_end)
         got.warnings += elsewhere(got.events, hosts)

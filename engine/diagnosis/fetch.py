@@ -191,7 +191,11 @@ class Fetcher:
         if target.kind is Kind.RANK:
             return self._ranks(target.job or "", window_s)
         if target.kind is Kind.SERVICE:
-            return self._labelled("service", MODEL_LABELS, target.service, window_s)
+            return [
+                selection
+                for model, _ in target.models
+                for selection in self._labelled("service", MODEL_LABELS, model, window_s)
+            ]
         return self._labelled("filesystem", MOUNT_LABELS, target.mount, window_s)
 
     def _labelled(

@@ -127,11 +127,13 @@ def owners(
     events: Sequence[LogEvent], entities: Sequence[Entity]
 ) -> tuple[list[tuple[int, LogEvent]], list[LogEvent]]:
     """Put events to entities; return (entity index, event) pairs, and the events of none."""
-    by_uuid = {e.uuid.lower(): i for i, e in enumerate(entities) if e.uuid}
+    by_uuid: dict[str, list[int]] = {}
     by_address: dict[tuple[str, str], list[int]] = {}
     of_address: dict[str, list[int]] = {}
     hosts: dict[str, list[int]] = {}
     for i, entity in enumerate(entities):
+        if entity.uuid:
+            by_uuid.setdefault(entity.uuid.lower(), []).append(i)
         if entity.host:
             hosts.setdefault(short_host(entity.host), []).append(i)
         address = board(entity.pci)
@@ -249,13 +251,17 @@ def moment(seconds: float) -> str:
 
 def _owner(
     event: LogEvent,
-    by_uuid: dict[str, int],
+    by_uuid: dict[str, list[int]],
     by_address: dict[tuple[str, str], list[int]],
     of_address: dict[str, list[int]],
     hosts: dict[str, list[int]],
 ) -> int | None:
-    if event.uuid and event.uuid.lower() in by_uuid:
-        return by_uuid[event.uuid.lower()]
+    boards = by_uuid.get((event.uuid or "").lower(), [])
+    if len(boards) > 1 and event.host:  # one UUID on two machines: the log says on which
+        here = hosts.get(short_host(event.host), [])
+        boards = [i for i in boards if i in here]
+    if len(boards) == 1:
+        return boards[0]
     address = board(event.pci)
     if address is None:
         return None

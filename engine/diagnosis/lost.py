@@ -121,9 +121,11 @@ def _no_such(target: Target, places: list[Place]) -> UsageError:
             hint=_offer(target.host, hosts) + _or_index(target.host),
             code="no_such_target",
         )
+    known = f"known hosts: {', '.join(hosts[:_SHOWN])}" if hosts else "no host is named"
+    blanks = "; a name with blanks goes in quotation marks" if target.job else ""
     return UsageError(
         f"nothing here is called {target.text!r}",
-        hint=f"known hosts: {', '.join(hosts[:_SHOWN])}" if hosts else "no host is named",
+        hint=known + blanks,
         code="no_such_target",
     )
 

@@ -53,6 +53,7 @@ def gpus(target: Target, readings: Readings) -> list[int]:
 
 def own(target: Target, frame: Frame) -> list[int]:
     """Return the entities of a frame that a target names."""
+    target = target.among({entity.service for entity in frame.entities})
     return [i for i, entity in enumerate(frame.entities) if _is(target, entity)]
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from engine.diagnosis.fetch import LOOKBACK_LOST_S, Fetched, Fetcher
 from engine.diagnosis.logged import short_host, strangers, unmatched
 from engine.diagnosis.logwatch import LogWatch
-from engine.diagnosis.present import current, silent
+from engine.diagnosis.present import current, newest, silent
 from engine.diagnosis.railpeers import RailPeers
 from engine.diagnosis.sweepaway import judged, of_gpus, pods_alone, targets
 from engine.diagnosis.sweepgroups import Group, Listing, groups, listing
@@ -56,7 +56,7 @@ async def sweep(
         known=set(plan.settled),
         queries=plan.queries,
         waves=plan.waves,
-        warnings=[*engine.catalogue.left_out, *plan.warnings],
+        warnings=[*engine.catalogue.left_out, *engine.site.warnings, *plan.warnings],
     )
     peers = None if source.rereads else RailPeers(engine, where)  # a file gives all at once
     for group in plan.groups:
@@ -69,6 +69,7 @@ async def sweep(
         found.at = (await source.evaluate((), at=None)).at
     if not where:  # else the others are just not asked about
         found.warn(strangers(watch.events, found.known))
+    found.warn(found.twice())
     return result(engine, found, plan, window_s)
 
 
@@ -127,6 +128,10 @@ async def _judge_group(
     found.unreached += [node_entity(host) for host in group.live if host not in came]
     asked = _one_a_host(readings.frame.host, chosen)
     found.answers += [engine.judge.judge(seen, i, states, unknowns=i in asked) for i in chosen]
+    for i in chosen:
+        entity = readings.frame.entities[i]
+        if entity.uuid in plan.twice:
+            found.twins.setdefault(entity.uuid, {})[entity.name] = newest(readings.frame, i)
     found.beside += of_hosts(engine, readings, chosen)
     if source.rereads:  # a file gave all at once
         found.beside += of_workloads(engine, readings)
@@ -204,6 +209,7 @@ async def _plan(
         plan = Plan(groups(there), at, waves=1)
     else:
         plan = await _pushed_down(engine, source, there, at, span, where, watch)
+    plan.twice = there.twice()
     plan.workloads = list(workloads(engine.fetcher, there, span, where))
     plan.away += targets(engine.fetcher, span, where)
     plan.queries += source.queries - before

@@ -48,6 +48,14 @@ class Listing:
         """GPUs that reported during the last day and do not now."""
         return gone([row.place for row in self.day], [row.place for row in self.now])
 
+    def twice(self) -> frozenset[str]:
+        """Return the UUIDs that more than one host reports."""
+        found: dict[str, set[str | None]] = {}
+        for row in self.now:
+            if row.place.uuid:
+                found.setdefault(row.place.uuid, set()).add(row.place.host)
+        return frozenset(uuid for uuid, hosts in found.items() if len(hosts) > 1)
+
     def restless(self) -> set[str | None]:
         """Return the names of hosts that have lost a GPU, or that are gone themselves."""
         there = self.hosts_now

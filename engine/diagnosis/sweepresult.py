@@ -15,6 +15,7 @@ from engine.diagnosis.logged import unknown_logs
 from engine.diagnosis.sweepgroups import Group
 from engine.model import Entity, Kind, Sweep, Unknown, Verdict
 from engine.samples import Selection
+from engine.signals.overlap import AT_ONCE_S, twice
 from engine.sources.logs.port import Unread
 
 if TYPE_CHECKING:
@@ -31,7 +32,8 @@ class Plan:
 
     ``at`` is the moment judged, None if the first answer tells it; ``settled`` are the hosts of
     the ``healthy`` and ``idle`` GPUs of which nothing has to be fetched; ``pods`` are those
-    (namespace, name) that are looked at wherever they run, ``away`` brings them and file systems.
+    (namespace, name) that are looked at wherever they run, ``away`` brings them and file systems;
+    ``twice`` are the UUIDs that several hosts report.
     """
 
     groups: list[Group]
@@ -46,6 +48,7 @@ class Plan:
     workloads: list[list[Selection]] = field(default_factory=list)
     away: list[list[Selection]] = field(default_factory=list)
     pods: list[tuple[str, str]] = field(default_factory=list)
+    twice: frozenset[str] = frozenset()
 
 
 @dataclass(slots=True)
@@ -53,6 +56,7 @@ class Found:
     """What was found so far: of GPUs, and of what stands ``beside`` them.
 
     ``known`` are the hosts that there are, ``unreached`` those that could not be asked about.
+    ``twins`` are the GPUs of a UUID that several hosts report, with when each was last seen.
     """
 
     at: float | None
@@ -64,10 +68,18 @@ class Found:
     answers: list[Judgement] = field(default_factory=list)
     beside: list[Judgement] = field(default_factory=list)
     unreached: list[Entity] = field(default_factory=list)
+    twins: dict[str, dict[str, float]] = field(default_factory=dict)
 
     def warn(self, warnings: Iterable[str]) -> None:
         """Add warnings, each once."""
         self.warnings = list(dict.fromkeys([*self.warnings, *warnings]))
+
+    def twice(self) -> Iterator[str]:
+        """Yield what to say of a UUID under which GPUs of several hosts report now."""
+        for uuid, seen in sorted(self.twins.items()):
+            names = sorted(n for n, ts in seen.items() if max(seen.values()) - ts <= AT_ONCE_S)
+            if len(names) > 1:
+                yield twice(uuid, names)
 
 
 def result(engine: Engine, found: Found, plan: Plan, window_s: float) -> Sweep:

@@ -46,7 +46,8 @@ _EXPORTER_POD = re.compile(r"(?:^|[-_])exporter(?:[-_]|$)")
 class Place:
     """What the labels of one series say: the GPU (or only its host), and the workload on it.
 
-    ``key`` identifies the physical GPU, ``mig`` a slice of it. ``workload`` is (namespace, pod).
+    ``key`` identifies the physical GPU, ``mig`` a slice of it. ``workload`` is (namespace, pod),
+    ``instance`` and ``scraper`` are the address and the job of Prometheus that it was scraped by.
     """
 
     key: tuple[str, str]
@@ -60,6 +61,7 @@ class Place:
     workload: tuple[str | None, str] | None
     job: str | None
     instance: str | None
+    scraper: str | None = None
 
 
 def first(labels: Mapping[str, str], names: tuple[str, ...]) -> str | None:
@@ -110,6 +112,7 @@ def locate(labels: Mapping[str, str]) -> Place:
         workload=_workload(labels),
         job=first(labels, JOB_LABELS),
         instance=instance,
+        scraper=labels.get("job"),
     )
 
 

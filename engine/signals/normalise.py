@@ -26,6 +26,7 @@ from engine.samples import (
 from engine.signals.columns import column, fill
 from engine.signals.derived import add_derived
 from engine.signals.events import add_counted
+from engine.signals.exporters import settle
 from engine.signals.hostreadings import node_readings
 from engine.signals.hosts import UNAME, addresses
 from engine.signals.labels import (
@@ -39,7 +40,7 @@ from engine.signals.labels import (
 )
 from engine.signals.mig import drop_unmeasured
 from engine.signals.others import node_frame, other_frames
-from engine.signals.overlap import moved, settle
+from engine.signals.overlap import apart, moved
 from engine.signals.pieces import Piece
 from engine.signals.rails import kinds, rails
 from engine.signals.service import derive
@@ -100,9 +101,10 @@ def build_frame(
     pieces, places, node_series = _sort_out(batch.series, catalogue)
     uname = [one for one in batch.series if one.name == UNAME]
     hosts = addresses(uname, (place for group in places for place in group))
+    told = apart(pieces, places, hosts)
     pieces = drop_unmeasured(pieces, places)
-    told = moved(pieces, places)
-    pieces, contradictions = settle(pieces, places, catalogue.signals, moment)
+    told += moved(pieces, places)
+    percent = _percent_exporters(pieces, catalogue)
     order = sorted(range(len(places)), key=lambda i: _place_key(places[i]))
     rank = {old: new for new, old in enumerate(order)}
     groups = [places[i] for i in order]
@@ -117,19 +119,19 @@ def build_frame(
         window_s=window_s,
         job=_numbers((e.cluster or "", e.job) for e in entities),
     )
-    percent = _percent_exporters(pieces, catalogue)
     for signal_id, group in pieces.items():
         ratio = catalogue.signals[signal_id].unit == "ratio"
         for piece in group:
             piece.owner = rank[piece.owner]
             if ratio and piece.spelling.unit == "ratio" and piece.exporter in percent:
                 piece.scale /= 100.0
-    fill(frame, catalogue.signals, pieces)
+    used, contradictions = settle(pieces, groups, catalogue.signals, catalogue.bits, moment)
+    fill(frame, catalogue.signals, used)
     instances = [frozenset(p.instance for p in group if p.instance) for group in groups]
     nodes = node_readings(node_series, catalogue, entities, instances, hosts, frame)
     _derive(frame, pieces, groups)
-    add_derived(frame, pieces)
-    add_counted(frame, pieces.get("xid_count", []))
+    add_derived(frame, used)
+    add_counted(frame, used.get("xid_count", []))
     warnings = [
         *told,
         *contradictions,

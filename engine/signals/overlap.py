@@ -1,105 +1,145 @@
-"""One GPU, told of twice: by two exporters that disagree, or from two places it was in.
+"""One UUID in two places: a board that moved, or two machines that claim the same one.
 
-Usually several series of one signal say the same (one for each pod). Where two scrape targets have
-a GPU and their readings differ by more than sampling explains, the fresher one is used and both are
-told. A board that moved to another slot or node in the window belongs to where it was seen last.
+A board that moved to another slot or node in the window belongs to where it was seen last. What
+reports from two hosts at the same time cannot be one board (a cloned machine, labels that a rewrite
+of targets put on the wrong series): both are judged, each by its own readings.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from statistics import median
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from engine.catalogue.types import Signal
-from engine.signals.labels import Place
+from engine.samples import Matcher
+from engine.signals.labels import HOST_LABELS, Place, first, host_of_instance
 from engine.signals.pieces import Piece
-from engine.units import quantity
 
-# Readings of the last five minutes are compared; an exporter without any has stopped.
-_RECENT_S = 300.0
-# Two exporters sample at different moments: what differs by less is the same reading.
-_SAME = 0.2
-_LEAST = {"ratio": 0.1, "percent": 15.0, "W": 25.0, "celsius": 6.0, "MHz": 150.0, "MiB": 1024.0}
-_Source = tuple[str, str]
+# Seen in two places within this, it is not known which was the later (s).
+AT_ONCE_S = 60.0
 
 
-def settle(
-    pieces: Mapping[str, list[Piece]],
-    groups: Sequence[Sequence[Place]],
-    signals: Mapping[str, Signal],
-    at: float,
-) -> tuple[dict[str, list[Piece]], list[str]]:
-    """Return the pieces without those of an exporter that another one contradicts, and what to say.
+@dataclass(slots=True)
+class _Machine:
+    """What speaks for a board on one machine: its names, its exporters, its time (Unix s)."""
+
+    names: set[str] = field(default_factory=set)
+    exporters: set[tuple[str, bool]] = field(default_factory=set)
+    pieces: list[Piece] = field(default_factory=list)
+    oldest: float = np.inf
+    newest: float = -np.inf
+
+    def add(self, piece: Piece, addresses: Mapping[str, str]) -> None:
+        labels = piece.series.labels
+        named = first(labels, HOST_LABELS) is not None
+        address = host_of_instance(labels.get("instance")) or ""
+        names = {piece.place.host or "", address, addresses.get(address, "")}
+        names |= {labels.get(label, "") for label in HOST_LABELS}
+        self.names |= {name.lower() for name in names if name}
+        self.exporters.add((piece.spelling.exporter, named))
+        self.pieces.append(piece)
+        if piece.series.ts.size:
+            self.oldest = min(self.oldest, float(piece.series.ts[0]))
+            self.newest = max(self.newest, float(piece.series.ts[-1]))
+
+    def join(self, other: _Machine) -> None:
+        self.names |= other.names
+        self.exporters |= other.exporters
+        self.pieces += other.pieces
+        self.oldest = min(self.oldest, other.oldest)
+        self.newest = max(self.newest, other.newest)
+
+    def beside(self, other: _Machine) -> bool:
+        """Return whether both report now, by exporters that name their host in the same way."""
+        if not self.exporters & other.exporters or self.newest == -np.inf:
+            return False
+        single = AT_ONCE_S if min(_span(self), _span(other)) == 0 else 0.0
+        overlap = max(self.oldest, other.oldest) <= min(self.newest, other.newest) + single
+        return overlap and abs(self.newest - other.newest) <= AT_ONCE_S
+
+
+def _span(machine: _Machine) -> float:
+    return machine.newest - machine.oldest
+
+
+def _same(one: _Machine, other: _Machine) -> bool:
+    """Return whether two are one machine: a name of both, or one with and without its domain."""
+    return any(
+        a == b or a == b.partition(".")[0] or a.partition(".")[0] == b
+        for a in one.names
+        for b in other.names
+    )
+
+
+def apart(
+    pieces: Mapping[str, list[Piece]], places: list[list[Place]], addresses: Mapping[str, str]
+) -> list[str]:
+    """Make two GPUs of a UUID that two hosts report at the same time, and say so.
 
     Args:
-        pieces: series by signal; ``owner`` is an index into ``groups``.
-        groups: what the labels of each GPU's series said.
-        signals: all signals, by id.
-        at: the moment judged (Unix s).
+        pieces: series by signal; ``owner`` is an index into ``places``, and changed here.
+        places: what the labels of each GPU's series said; GPUs are added here.
+        addresses: scrape address to host (`engine.signals.hosts`).
     """
-    doubled = {
-        i
-        for i, group in enumerate(groups)
-        if len(group) > 1 and len({p.instance for p in group}) > 1
-    }
-    if not doubled:
-        return dict(pieces), []
-    kept: dict[str, list[Piece]] = {}
-    said: list[str] = []
-    for name, some in pieces.items():
-        signal = signals[name]
-        least = _LEAST.get(signal.unit)
-        if signal.kind != "gauge" or least is None:
-            kept[name] = some
-            continue
-        mine: dict[int, dict[_Source, list[Piece]]] = {}
-        for piece in some:
-            if piece.owner in doubled:
-                source = (piece.spelling.exporter, piece.place.instance or "")
-                mine.setdefault(piece.owner, {}).setdefault(source, []).append(piece)
-        dropped: set[int] = set()
-        for owner, sources in sorted(mine.items()):
-            told = _contradiction(sources, least, at)
-            if told:
-                name_of = next((p.uuid for p in groups[owner] if p.uuid), f"GPU {owner}")
-                says = ", ".join(
-                    f"{quantity(value, signal.unit)} by {source[0]} ({source[1] or 'no instance'})"
-                    for source, value, _ in told
-                )
-                said.append(f"two exporters disagree on {signal.title} of {name_of}: {says}; "
-                            "the fresher one is used")  # fmt: skip
-                dropped |= {id(p) for source, _, _ in told[1:] for p in sources[source]}
-        kept[name] = [piece for piece in some if id(piece) not in dropped]
-    return kept, said
-
-
-def _contradiction(
-    sources: Mapping[_Source, Sequence[Piece]], least: float, at: float
-) -> list[tuple[_Source, float, float]]:
-    """Return (source, typical value, newest time) freshest first if the sources disagree."""
-    told = []
-    for source, pieces in sorted(sources.items()):
-        recent = list(_recent(pieces, at))
-        if recent:
-            value = median(v for _, v in recent)
-            told.append((source, value, max(t for t, _ in recent)))
-    values = [value for _, value, _ in told]
-    if len(told) < 2 or max(values) - min(values) <= max(least, _SAME * max(map(abs, values))):
+    several = {i for i, group in enumerate(places) if len({p.host for p in group if p.host}) > 1}
+    if not several:
         return []
-    return sorted(told, key=lambda one: (-one[2], one[0]))
+    found: dict[int, dict[str, _Machine]] = {}
+    for some in pieces.values():
+        for piece in some:
+            if piece.owner in several and piece.place.host:
+                by_host = found.setdefault(piece.owner, {})
+                by_host.setdefault(piece.place.host, _Machine()).add(piece, addresses)
+    said = []
+    for owner, by_host in sorted(found.items()):
+        machines = _distinct(by_host[host] for host in sorted(by_host))
+        latest = max(machines, key=lambda m: m.newest)
+        twins = [m for m in machines if m is not latest and m.beside(latest)]
+        if not twins or not places[owner][0].uuid:
+            continue
+        everyone = sorted([latest, *twins], key=lambda m: str(m.pieces[0].place.host))
+        for k, machine in enumerate(everyone):
+            mine = {id(piece.place): piece.place for piece in machine.pieces}
+            if k:
+                places[owner] = [p for p in places[owner] if id(p) not in mine]
+                places.append(list(mine.values()))
+            for piece in machine.pieces:
+                piece.owner = len(places) - 1 if k else owner
+                piece.identity = (*piece.identity, *_host(piece))
+        board = places[owner][0].uuid or ""
+        said.append(twice(board, [_name(m.pieces[0].place) for m in everyone]))
+    return said
 
 
-def _recent(pieces: Sequence[Piece], at: float) -> Iterator[tuple[float, float]]:
-    for piece in pieces:
-        series = piece.series
-        times = series.ts if series.timed else np.full(series.values.size, at)
-        good = (times >= at - _RECENT_S) & (times <= at) & np.isfinite(series.values)
-        good &= series.values < 1e15
-        yield from zip(
-            times[good].tolist(), (series.values[good] * piece.scale).tolist(), strict=True
-        )
+def twice(uuid: str, names: Sequence[str]) -> str:
+    """Return the warning about a UUID that several GPUs report under."""
+    return (
+        f"{uuid} reports from {' and '.join(names)} at the same time: they are judged as "
+        f"{len(names)} GPUs; look for a cloned machine, or for a host label on the wrong series"
+    )
+
+
+def _distinct(machines: Iterable[_Machine]) -> list[_Machine]:
+    """Put together what names the same machine in several ways."""
+    out: list[_Machine] = []
+    for machine in machines:
+        for same in [m for m in out if _same(m, machine)]:
+            machine.join(same)
+            out.remove(same)
+        out.append(machine)
+    return out
+
+
+def _host(piece: Piece) -> tuple[Matcher, ...]:
+    labels = piece.series.labels
+    label = next((name for name in (*HOST_LABELS, "instance") if labels.get(name)), None)
+    known = label is None or any(m.label == label for m in piece.identity)
+    return () if label is None or known else (Matcher(label, "=", labels[label]),)
+
+
+def _name(place: Place) -> str:
+    return f"{place.host}" if place.gpu is None else f"{place.host}:{place.gpu}"
 
 
 def moved(pieces: Mapping[str, list[Piece]], places: Sequence[list[Place]]) -> list[str]:
@@ -126,7 +166,7 @@ def moved(pieces: Mapping[str, list[Piece]], places: Sequence[list[Place]]) -> l
         group.sort(key=lambda p, i=i: -newest.get((i, p.host, p.gpu), -np.inf))  # type: ignore[misc]
         seats = list(dict.fromkeys((p.host, p.gpu) for p in group if p.host and p.gpu is not None))
         last = [newest.get((i, *seat), -np.inf) for seat in seats]
-        if len(seats) > 1 and last[0] - last[1] > _RECENT_S / 5 and group[0].uuid:
+        if len(seats) > 1 and last[0] - last[1] > AT_ONCE_S and group[0].uuid:
             (host, gpu), (old, index) = seats[0], seats[1]
             said.append(f"{group[0].uuid} moved from {old}:{index} to {host}:{gpu} in the window")
     return said

@@ -11,7 +11,7 @@ import asyncio
 import os
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import BinaryIO
 
 from engine.errors import InputError
@@ -62,6 +62,7 @@ class FileSource:
         self._clock = clock
         self._lock = asyncio.Lock()
         self._newest: float | None = None
+        self._shifts: Mapping[str, float] = {}
         self._told: set[str] = set()
         self._pending: list[str] = []
 
@@ -82,7 +83,7 @@ class FileSource:
 
     async def select(self, selections: Sequence[Selection], *, at: float | None) -> Batch:
         """Read the files once for all selections; see `engine.sources.port.Source`."""
-        sink = Samples(SeriesIndex(Wanted(selections)), self._newest if at is None else at)
+        sink = Samples(SeriesIndex(Wanted(selections)), *self._moment(at))
         await self._pass(sink)
         series, left = sink.series()
         self._tell_leftovers(left)
@@ -92,6 +93,11 @@ class FileSource:
         warnings = self.take_warnings()
         written = self._written() if moment is None and series else None
         return Batch(series, moment, 0, warnings, written)
+
+    def _moment(self, at: float | None) -> tuple[float | None, Mapping[str, float]]:
+        """Return the moment to read for, and the clocks that are ahead unless it was named."""
+        known = at is None or at == self._newest
+        return (self._newest, self._shifts) if known else (at, {})
 
     def _written(self) -> float:
         """Return when the newest of the files was written to; a pipe is written now."""
@@ -110,7 +116,7 @@ class FileSource:
     ) -> list[dict[str, str]]:
         """Read the files once; see `engine.sources.port.Source`."""
         selection = Selection(tuple(names), tuple(matchers), window_s)
-        sink = LastSeen(SeriesIndex(Wanted([selection])), self._newest if at is None else at)
+        sink = LastSeen(SeriesIndex(Wanted([selection])), *self._moment(at))
         await self._pass(sink)
         return distinct(sink.present(), labels)
 
@@ -133,6 +139,10 @@ class FileSource:
                 stop.set()  # a cancelled caller must not wait for the rest of a large file
         if self._newest is None and sink.at is None:
             self._newest = sink.moment()
+            told = sink.told()
+            self._shifts = told.shifts
+            if told.warning:
+                self._tell(f"{self.name}: {told.warning}")
 
     def _read(self, sink: Sink, stop: threading.Event) -> None:
         for file in self._files:

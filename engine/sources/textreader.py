@@ -135,8 +135,9 @@ class TextReader:
         labelled = line.startswith(head + b"} ")
         tail = line[len(head) + 2 :] if labelled else b""
         if labelled and b" # " not in line and self._is_unwanted(head):
-            self._remember(head, -1)
-            return -1, tail
+            series = self._index.unwanted(self._index.clocks.number_in(head))
+            self._remember(head, series)
+            return series, tail
         try:
             name, labels, end = parse_head(line)
         except LineError as e:

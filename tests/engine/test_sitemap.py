@@ -96,3 +96,36 @@ def test_a_file_is_read_again_when_it_has_changed(tmp_path):
     file.unlink()
     with pytest.raises(UsageError, match=r"map\.yaml cannot be used"):
         site.current()
+
+
+def test_a_gpu_in_two_jobs_counts_for_the_first_and_is_told():
+    site = parse(TEXT, HERE)
+    assert site.warnings == (
+        (
+            "the map of the site sitemap.yaml: node-2:0 stands in the jobs train-llama and other; "
+            "the first counts"
+        ),
+    )
+    whole = parse("jobs: {a: ['node-[1-3]'], b: ['node-[2-9]']}", HERE)
+    assert whole.job_at("node-2", 0) == "a"
+    assert whole.warnings == (
+        (
+            "the map of the site sitemap.yaml: node-2 stands in the jobs a and b (and 1 more); "
+            "the first counts"
+        ),
+    )
+    assert parse("jobs: {a: ['node-1:0-3'], b: ['node-1:4-7']}", HERE).warnings == ()
+
+
+def test_a_node_in_two_racks_counts_for_the_last_and_is_told():
+    site = parse("racks: {r1: ['node-[1-2]', node-1], r2: [node-2]}", HERE)
+    assert site.racks == {"node-1": "r1", "node-2": "r2"}
+    assert site.warnings == (
+        "the map of the site sitemap.yaml: node-2 stands in the racks r1 and r2; the last counts",
+    )
+
+
+def test_gpus_of_a_host_that_a_job_names_twice_are_added():
+    site = parse("jobs: {a: ['node-1:0-1', 'node-1:4']}", HERE)
+    assert site.jobs["a"]["node-1"] == {0, 1, 4}
+    assert site.job_at("node-1", 0) == "a"

@@ -54,6 +54,13 @@ def test_a_number_above_63_is_the_port_of_an_exporter():
             Kind.SERVICE,
             {"service": "meta-llama/Llama-3", "instance": "a"},
         ),
+        ("job/llama 3 pretrain", Kind.JOB, {"job": "llama 3 pretrain"}),
+        ("job/llama 3 pretrain/rank/7", Kind.RANK, {"job": "llama 3 pretrain", "rank": 7}),
+        ("job/llama%203%2fbase", Kind.JOB, {"job": "llama 3/base"}),
+        ("job/100%", Kind.JOB, {"job": "100%"}),
+        ("job/a%2541", Kind.JOB, {"job": "a%41"}),
+        ('"job/llama 3"', Kind.JOB, {"job": "llama 3"}),
+        ("svc/a%23b#node-1:8000", Kind.SERVICE, {"service": "a#b", "instance": "node-1:8000"}),
         ("fs/mnt/data", Kind.FILESYSTEM, {"mount": "/mnt/data"}),
         ("fleet", Kind.FLEET, {}),
         ("east::node-3:5", Kind.GPU, {"cluster": "east", "host": "node-3", "gpu": 5}),
@@ -76,6 +83,9 @@ def test_every_form_of_the_grammar(text, kind, fields):
         "x" * 600,
         "::node-3",
         "svc/",
+        "svc/#a",
+        "job/a%00b",
+        "job/%20",
         "node-3:\uff15",
         "node-\u0663",
         "gpu \u0665 on node-3",
@@ -95,3 +105,23 @@ def test_any_text_is_a_target_or_a_usage_error(text):
     except UsageError:
         return
     assert target.gpu is None or 0 <= target.gpu <= 63
+
+
+@pytest.mark.parametrize(
+    ("text", "models"),
+    [
+        ("svc/a", (("a", None),)),
+        ("svc/a#b", (("a#b", None), ("a", "b"))),
+        ("svc/a#b#c", (("a#b#c", None), ("a#b", "c"), ("a", "b#c"))),
+        ("node-3", ()),
+    ],
+)
+def test_a_number_sign_may_belong_to_the_model(text, models):
+    assert parse_target(text).models == models
+
+
+def test_the_longest_model_that_there_is_is_meant():
+    target = parse_target("svc/a#b#c").among({"a", "a#b"})
+    assert (target.service, target.instance) == ("a#b", "c")
+    target = parse_target("svc/a#b").among({"z"})
+    assert (target.service, target.instance) == ("a", "b")

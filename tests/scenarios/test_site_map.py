@@ -209,3 +209,10 @@ async def test_a_map_that_is_gone_is_told(tmp_path):
     (tmp_path / "sitemap.yaml").unlink()
     with pytest.raises(Exception, match="cannot be used"):
         await site.sweep(MemorySource(node(FULL)), at=AT)
+
+
+async def test_what_the_map_says_twice_is_told_in_every_answer(tmp_path):
+    site = mapped(tmp_path, "jobs: {a: [node-1], b: [node-1]}")
+    source = MemorySource(node(FULL))
+    for answer in (await site.why("node-1:0", source, at=AT), await site.sweep(source, at=AT)):
+        assert any("node-1 stands in the jobs a and b" in w for w in answer.warnings)

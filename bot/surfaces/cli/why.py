@@ -37,7 +37,7 @@ def command(
     TARGET is HOST:GPU (node-3:5), a GPU UUID or its start, HOST, pod/NAMESPACE/NAME, job/ID or
     fleet; "gpu 5 on node-3" works too.
     """
-    asked = _target(" ".join(target))
+    asked = _target(target)
     if common.server:
         from bot.surfaces.cli.remote import no_more  # noqa: PLC0415 - so that --help starts fast
 
@@ -48,17 +48,24 @@ def command(
     return show(answer, as_json=common.as_json, color=common.color, fail_on=fail_on)
 
 
-def _target(words: str) -> str:
-    """Return the target that some words name: as it stands, or out of a question."""
+def _target(words: tuple[str, ...]) -> str:
+    """Return the target that some words name: as it stands, or out of a question.
+
+    Names of jobs may hold blanks, but words that the shell did not keep together are a question
+    first: "job/4711 since 03:12".
+    """
+    said = " ".join(words)
     try:
-        parse_target(words)
+        target = parse_target(said)
     except UsageError:
+        target = None
+    if target is None or (len(words) > 1 and target.job):
         from bot.router import understand  # noqa: PLC0415 - only for questions in words
 
-        request = understand(words)
+        request = understand(said)
         if request is not None and request.command == "why":
             return str(request.args["target"])
-    return words
+    return said
 
 
 def _remote(

@@ -173,3 +173,23 @@ async def test_what_one_host_lacks_is_said_of_that_host():
     found = await sweep(node(bare) + node(bare, host="node-2"))
     why = {u.needs: u.why for u in found.unknown}
     assert why["throttle_reasons"] == "not exported"
+
+
+async def test_a_uuid_on_two_hosts_hides_no_fault():
+    same = "GPU-aaaaaaaa-0000-4000-8000-000000000001"
+    found = await sweep(gpu(NARROW, uuid=same) + gpu(FULL, host="node-2", uuid=same))
+    assert incidents(found) == {("pcie_degraded", "node-1:0"): ["node-1:0"]}
+    assert found.checked == {"gpu": 2, "node": 2}
+    (warning,) = found.warnings
+    assert warning.startswith(f"{same} reports from node-1:0 and node-2:0 at the same time")
+
+
+async def test_a_uuid_on_two_hosts_that_are_fetched_apart_is_told():
+    same = "GPU-aaaaaaaa-0000-4000-8000-000000000001"
+    others = [s for k in range(2, 40) for s in gpu(FULL, host=f"node-{k:02}")]
+    found = await sweep(
+        others + gpu(NARROW, host="node-01", uuid=same) + gpu(FULL, host="node-99", uuid=same)
+    )
+    assert incidents(found) == {("pcie_degraded", "node-01:0"): ["node-01:0"]}
+    (warning,) = found.warnings
+    assert warning.startswith(f"{same} reports from node-01:0 and node-99:0 at the same time")

@@ -275,3 +275,40 @@ async def test_a_number_that_is_no_index_and_no_port_is_not_taken_for_the_whole_
 async def test_an_index_that_a_known_host_lacks_is_named():
     with pytest.raises(UsageError, match="no GPU 8 on node-1"):
         await ask([*node(FULL), up(1)], "node-1:8")
+
+
+async def test_a_uuid_of_two_hosts_must_be_named_by_host():
+    same = "GPU-aaaaaaaa-0000-4000-8000-000000000001"
+    series = gpu(FULL, uuid=same) + gpu(FULL, host="node-2", uuid=same)
+    with pytest.raises(UsageError, match="2 GPUs match") as error:
+        await ask(series, same)
+    assert "node-1:0" in str(error.value)
+    assert (await ask(series, "node-2:0")).target.name == "node-2:0"
+
+
+async def test_a_job_whose_name_has_blanks():
+    series = gpu(FULL, hpc_job="llama 3/base") + gpu(FULL, index=1, hpc_job="llama")
+    for text in ("job/llama 3/base", "job/llama%203/base", '"job/llama 3/base"'):
+        answer = await ask(series, text)
+        assert answer.target.name == "job/llama 3/base"
+        assert [m.name for m in answer.members] == ["node-1:0"]
+    with pytest.raises(UsageError) as error:
+        await ask(series, "job/llama 3")
+    assert "quotation marks" in error.value.hint
+
+
+@pytest.mark.parametrize(
+    ("text", "engine_of"),
+    [
+        ("svc/a#b", "svc/a#b#node-1:8000"),
+        ("svc/a#b#node-1:8000", "svc/a#b#node-1:8000"),
+        ("svc/a", "svc/a#node-2:8000"),
+        ("svc/a#node-2:8000", "svc/a#node-2:8000"),
+    ],
+)
+async def test_a_model_whose_name_has_a_number_sign(text, engine_of):
+    served = [
+        series("vllm:num_requests_running", 3, {"model_name": model, "instance": f"{host}:8000"})
+        for model, host in (("a#b", "node-1"), ("a", "node-2"))
+    ]
+    assert (await ask(served, text)).target.name == engine_of
