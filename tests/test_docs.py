@@ -5,13 +5,13 @@ import shlex
 from pathlib import Path
 
 import pytest
-import yaml
 
 from bot.settings import setting_paths
 from bot.surfaces.cli.group import COMMANDS
-from engine.catalogue import load_catalogue
 from engine.condition.calls import USAGE
 from engine.topology import parse_target
+from tests.support import packaged
+from tests.support.yamlfiles import parse
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
@@ -50,7 +50,7 @@ def test_the_readme_example_is_what_the_demo_answers(tmp_path):
     at = fleet.start + DEMO_SPAN_S
     file = tmp_path / "demo.om"
     file.write_text("".join(fleet.openmetrics(at - 900.0, at, 15.0)))
-    engine = Engine(load_catalogue())
+    engine = Engine(packaged.catalogue())
     run = why.run("node-2:3", engine=engine, source=FileSource([file]), at=at, window_s=900.0)
     said = " ".join(
         re.sub(r" \[[^\]]*threshold: [^\n]*", "", plain.render(asyncio.run(run))).split()
@@ -70,7 +70,7 @@ def test_every_function_of_the_condition_language_is_documented():
 def test_every_key_of_a_rule_is_documented(kind):
     keys = set()
     for path in (ROOT / "rules" / kind).rglob("*.yaml"):
-        keys |= set(yaml.safe_load(path.read_text()))
+        keys |= set(parse(path.read_text()))
     for key in keys:
         assert re.search(rf"^ *{key}:", RULES, re.MULTILINE), key
 
@@ -98,7 +98,7 @@ def test_the_reference_is_what_the_knowledge_base_says():
     from engine.lookup.pages import pages
 
     folder = ROOT / "docs" / "reference"
-    made = pages(load_catalogue())
+    made = pages(packaged.catalogue())
     assert sorted(path.name for path in folder.glob("*.md")) == sorted(made)
     changed = [name for name, text in made.items() if (folder / name).read_text() != text]
     assert changed == [], "run: gpuwhy kb reference docs/reference"

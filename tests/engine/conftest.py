@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from engine.catalogue import Catalogue, load_catalogue
+from engine.catalogue import Catalogue
+from tests.support import packaged
 
 
 @pytest.fixture(scope="session")
 def catalogue() -> Catalogue:
     """The packaged knowledge without rules."""
-    return load_catalogue(rules=False)
+    return packaged.knowledge()

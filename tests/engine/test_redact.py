@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.catalogue import load_catalogue
 from engine.model import to_json
 from engine.readers import read
 from engine.redact import redact
+from tests.support import packaged
 
 # Made up here; put together so that no scanner takes them for real ones.
 GITHUB = "ghp_" + "a1B2" * 9
@@ -81,7 +81,7 @@ def test_what_an_answer_is_about_is_left(text: str) -> None:
 
 def test_an_answer_does_not_repeat_what_was_pasted_beside_its_finding() -> None:
     paste = f"[1.0] NVRM: Xid (PCI:0000:3b:00): 13, pid=1, name={GITHUB}, Graphics Exception"
-    assert GITHUB not in str(to_json(read(paste.encode(), load_catalogue(rules=False))))
+    assert GITHUB not in str(to_json(read(paste.encode(), packaged.knowledge())))
 
 
 @given(st.text(max_size=500))

@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import yaml
+from tests.support.yamlfiles import parse
 
 DATA = Path(__file__).parent.parent / "data"
 _LARGEST = 60_000
@@ -22,12 +22,12 @@ def seeds() -> tuple[bytes, ...]:
 def _samples() -> Iterator[bytes]:
     for folder in ("cases", "variants"):
         for file in sorted((DATA / folder).glob("*.yaml")):
-            yield from _inputs(yaml.safe_load(file.read_text(encoding="utf-8")))
+            yield from _inputs(parse(file.read_text(encoding="utf-8")))
     for file in sorted((DATA / "read").rglob("*")):
         if file.is_file():
             raw = file.read_bytes()
             if file.suffix == ".yaml":
-                yield from _inputs(yaml.safe_load(raw))
+                yield from _inputs(parse(raw))
             else:
                 yield raw[:_LARGEST]
 

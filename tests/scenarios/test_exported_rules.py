@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from engine.catalogue import load_catalogue
-from engine.export import prometheus_rules
 from engine.export.alerts import alert_name
 from engine.simulate import DEMO_SPAN_S, demo_fleet
+from tests.support import packaged
 from tests.support.promtool import recorded_series, run
 
 FLEET = demo_fleet()
@@ -20,7 +19,7 @@ HISTORY_S = 1200.0
 
 def expected() -> set[tuple[str, str, str]]:
     """(alert, host, GPU) of every planted fault; of a node's fault no GPU is named."""
-    causes = load_catalogue(strict=False).causes
+    causes = packaged.catalogue().causes
     found = set()
     for planted in FLEET.planted:
         for member in planted.members:
@@ -31,7 +30,7 @@ def expected() -> set[tuple[str, str, str]]:
 
 
 def test_every_planted_fault_pages_and_nothing_else(tmp_path: Path):
-    catalogue = load_catalogue(strict=False)
+    catalogue = packaged.catalogue()
     history = "".join(FLEET.openmetrics(AT - HISTORY_S, AT, 15.0))
     # What a planted fault brings with it is an alert too, which Alertmanager silences.
     brought = {
@@ -60,4 +59,4 @@ def test_every_planted_fault_pages_and_nothing_else(tmp_path: Path):
             }
         ],
     }
-    assert run(tmp_path, prometheus_rules(catalogue).text, [test]) == ""
+    assert run(tmp_path, packaged.exported().text, [test]) == ""

@@ -25,26 +25,26 @@ from typing import Any
 
 import numpy as np
 import pytest
-import yaml
 
-from engine.catalogue import load_catalogue
 from engine.catalogue.types import RuleTest
 from engine.diagnosis.judge import Judge, Judgement
 from engine.diagnosis.ruletest import AT, frame_of
 from engine.model import Diagnosis, Effect
 from engine.samples import Column, Frame
+from tests.support import packaged
+from tests.support.yamlfiles import parse
 
 FOLDER = Path(__file__).parent.parent / "data" / "situations"
 SITUATIONS = [
     pytest.param(one, id=f"{path.stem}: {one['name']}")
     for path in sorted(FOLDER.glob("*.yaml"))
-    for one in yaml.safe_load(path.read_text())["situations"]
+    for one in parse(path.read_text())["situations"]
 ]
 
 
 @pytest.fixture(scope="module")
 def judge() -> Judge:
-    return Judge(load_catalogue())
+    return Judge(packaged.catalogue())
 
 
 @pytest.mark.parametrize("situation", SITUATIONS)

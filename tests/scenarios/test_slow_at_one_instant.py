@@ -12,16 +12,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from engine.model import Why
 from engine.sources import FileSource
 from tests.support.readings import causes, engine
+from tests.support.yamlfiles import parse
 
 FILE = Path(__file__).parent.parent / "data" / "variants" / "slowdowns.yaml"
 VARIANTS = [
-    pytest.param(one, id=one["name"])
-    for one in yaml.safe_load(FILE.read_text(encoding="utf-8"))["variants"]
+    pytest.param(one, id=one["name"]) for one in parse(FILE.read_text(encoding="utf-8"))["variants"]
 ]
 
 

@@ -11,17 +11,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from engine.diagnosis.ruletest import readings
 from engine.model import Verdict
 from engine.sources import FileSource
 from tests.support.readings import catalogue, causes, engine
+from tests.support.yamlfiles import parse
 
 FILE = Path(__file__).parent.parent / "data" / "hosts" / "hosts.yaml"
 SITUATIONS = [
     pytest.param(one, target, id=f"{one['name']}: {target}")
-    for one in yaml.safe_load(FILE.read_text(encoding="utf-8"))["situations"]
+    for one in parse(FILE.read_text(encoding="utf-8"))["situations"]
     for target in one["ask"]
 ]
 # Where node_exporter is scraped: no name of a host, as with a static list of addresses.

@@ -11,17 +11,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from engine.diagnosis.ruletest import readings
 from engine.model import Diagnosis, Effect, Why
 from engine.sources import FileSource
 from tests.support.readings import causes, engine
+from tests.support.yamlfiles import parse
 
 FILE = Path(__file__).parent.parent / "data" / "jobs" / "jobs.yaml"
 JOBS = [
     pytest.param(job, target, id=f"{job['name']}: {target}")
-    for job in yaml.safe_load(FILE.read_text(encoding="utf-8"))["jobs"]
+    for job in parse(FILE.read_text(encoding="utf-8"))["jobs"]
     for target in job["ask"]
 ]
 HOSTS = ("node-6", "node-7")

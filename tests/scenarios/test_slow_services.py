@@ -14,24 +14,24 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from engine.diagnosis.ruletest import readings
 from engine.model import Effect
 from engine.sources import FileSource
 from tests.support.readings import catalogue, causes, engine, notes
+from tests.support.yamlfiles import parse
 
 FILE = Path(__file__).parent.parent / "data" / "services" / "services.yaml"
 SITUATIONS = [
     pytest.param(one, id=one["name"])
-    for one in yaml.safe_load(FILE.read_text(encoding="utf-8"))["situations"]
+    for one in parse(FILE.read_text(encoding="utf-8"))["situations"]
 ]
 # Metrics that were pasted, as `gpuwhy read` must understand them; Ray's names are for it alone.
 MODEL = re.compile(r'^vllm:.*?[{,]model(?:_name)?="([^"]+)"', re.MULTILINE)
 PASTED = [
     pytest.param(one, id=one.get("id") or one["name"])
     for path, key in (("cases/vllm_metrics.yaml", "cases"), ("variants/serving.yaml", "variants"))
-    for one in yaml.safe_load((FILE.parent.parent / path).read_text(encoding="utf-8"))[key]
+    for one in parse((FILE.parent.parent / path).read_text(encoding="utf-8"))[key]
     if MODEL.search(one["input"])
 ]
 INSTANCE = 'instance="node-3:8000"'

@@ -11,10 +11,9 @@ import sys
 import time
 from contextlib import asynccontextmanager, suppress
 
-import jsonschema
 import pytest
 
-from engine.schema import schema
+from tests.support.contracts import conforms
 from tests.support.stages import DOWN, HANGS, Stage, scenes
 
 GPUWHY = [sys.executable, "-c", "from bot.surfaces.cli.main import main; main()"]
@@ -113,7 +112,7 @@ async def test_incidents_open_close_and_come_back(stage, tmp_path):
         status, err = await terminal.stop()
     assert (status, err) == (130, "")
     for event in terminal.seen:
-        jsonschema.validate(event, schema("watch"))
+        conforms(event, "watch")
     revisions = [(e["id"], e["revision"]) for e in terminal.seen if e["id"]]
     assert len(set(revisions)) == len(revisions)
 

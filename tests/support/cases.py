@@ -9,10 +9,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from engine.catalogue import Catalogue
 from engine.model import Class, Read
+from tests.support.yamlfiles import parse
 
 FOLDER = Path(__file__).parent.parent / "data" / "cases"
 # Input lines at least this long are taken out of the text before the patterns are tried: an answer
@@ -43,7 +42,7 @@ class Case:
 def family(name: str) -> tuple[Case, ...]:
     """Load all cases of a family."""
     text = (FOLDER / f"{name}.yaml").read_text(encoding="utf-8")
-    return tuple(_case(c) for c in yaml.safe_load(text)["cases"])
+    return tuple(_case(c) for c in parse(text)["cases"])
 
 
 def case(family_name: str, id_: str) -> Case:

@@ -23,6 +23,7 @@ from engine.diagnosis.homes import home
 from engine.diagnosis.ruletest import AT, STEP_S, WINDOW_S, readings, scope_of
 from engine.export.recorded import has_series
 from tests.support.servers import binary
+from tests.support.yamlfiles import parse
 
 STEPS = int(WINDOW_S / STEP_S)
 BLANK = "9223372036854775792"
@@ -210,7 +211,7 @@ def needed(rules: str, expressions: Iterable[str]) -> str:
 
     Another rule can change nothing about them, but promtool takes seconds to evaluate all.
     """
-    groups = yaml.safe_load(rules)["groups"]
+    groups = parse(rules)["groups"]
     wanted = {name for expr in expressions for name in _OURS.findall(expr)}
     every = [(rule, _names(rule)) for group in groups for rule in group["rules"]]
     kept: dict[int, Any] = {}

@@ -11,12 +11,12 @@ from zlib import crc32
 
 import numpy as np
 
-from engine.catalogue import Catalogue, load_catalogue
 from engine.diagnosis import Engine, ruletest
 from engine.model import Sweep, Why
 from engine.samples import RawSeries
 from engine.simulate import Fleet
 from engine.sources import FileSource
+from tests.support.packaged import catalogue
 
 # The moment up to which readings go (Unix s).
 AT = ruletest.AT
@@ -69,12 +69,6 @@ IDLE: Mapping[str, Any] = {
     "DCGM_FI_DEV_GPU_TEMP": 32,
     "DCGM_FI_DEV_CLOCKS_EVENT_REASONS": 1,
 }
-
-
-@cache
-def catalogue() -> Catalogue:
-    """Return the shipped knowledge and rules."""
-    return load_catalogue()
 
 
 @cache

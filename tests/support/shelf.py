@@ -4,14 +4,8 @@ from __future__ import annotations
 
 from functools import cache
 
-from engine.catalogue import Catalogue, load_catalogue
 from engine.lookup.ask import Library
-
-
-@cache
-def catalogue() -> Catalogue:
-    """Return the packaged catalogue."""
-    return load_catalogue()
+from tests.support.packaged import catalogue
 
 
 @cache

@@ -8,16 +8,16 @@ import sys
 from pathlib import Path
 
 import pytest
-import yaml
 
 from bot.backend import Backend
 from bot.commands import export
 from bot.request import Request
-from engine.catalogue import load_catalogue
 from engine.errors import UsageError
+from tests.support import packaged
+from tests.support.yamlfiles import parse
 
 GPUWHY = [sys.executable, "-c", "from bot.surfaces.cli.main import main; main()", "export"]
-CATALOGUE = load_catalogue(strict=False)
+CATALOGUE = packaged.catalogue()
 # What is judged by the readings of one GPU alone: PromQL can say all of it.
 OF_A_GPU = {
     "clocks_locked",
@@ -37,7 +37,7 @@ def gpuwhy(*words: str) -> subprocess.CompletedProcess[str]:
 
 
 def read(what: str, text: str) -> dict[str, object]:
-    return dict(json.loads(text) if what == "grafana" else yaml.safe_load(text))
+    return dict(json.loads(text) if what == "grafana" else parse(text))
 
 
 @pytest.mark.parametrize("what", export.FORMATS)
@@ -63,9 +63,7 @@ def test_the_document_says_what_is_in_it():
     assert len(left_out) == len(document["left_out"]), "a cause is left out twice"
     assert all(reason.strip() for reason in left_out.values())
     # Every cause is either recorded or left out, and what a GPU says of itself is recorded.
-    rules = [
-        rule for group in yaml.safe_load(document["text"])["groups"] for rule in group["rules"]
-    ]
+    rules = [rule for group in parse(document["text"])["groups"] for rule in group["rules"]]
     recorded = {rule["labels"]["cause"] for rule in rules if rule.get("record") == "gpuwhy:cause"}
     assert recorded.isdisjoint(left_out)
     assert recorded | set(left_out) == set(CATALOGUE.causes)
@@ -76,7 +74,7 @@ def test_the_document_says_what_is_in_it():
     assert [item["id"] for item in document["no_alert"]] == sorted(
         item["id"] for item in document["no_alert"]
     )
-    assert yaml.safe_load(document["text"])["groups"]
+    assert parse(document["text"])["groups"]
 
 
 def test_runbooks_lead_where_they_are_told_to():

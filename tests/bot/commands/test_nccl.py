@@ -7,7 +7,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import jsonschema
 import pytest
 
 from bot.answer import Answer, Level
@@ -15,8 +14,8 @@ from bot.commands import nccl
 from bot.render import json as document
 from bot.render import plain
 from engine.nccl.files import Given
-from engine.schema import schema
 from tests.support import golden, inspector
+from tests.support.contracts import conforms
 
 GPUWHY = [sys.executable, "-c", "from bot.surfaces.cli.main import main; main()", "nccl"]
 DEBUG_LOG = "node-1:4000:4242 [0] NCCL INFO Bootstrap : Using eth0:10.0.0.1<0>\n"
@@ -53,12 +52,12 @@ def test_plain_text(name: str) -> None:
 def test_json() -> None:
     made = ANSWERS["straggler"]()
     golden.check("json/nccl-stats-straggler.json", document.render(made))
-    jsonschema.validate(dict(made.data), schema("nccl-stats"))
+    conforms(dict(made.data), "nccl-stats")
 
 
 @pytest.mark.parametrize("name", ANSWERS)
 def test_the_document_keeps_its_schema(name: str) -> None:
-    jsonschema.validate(dict(ANSWERS[name]().data), schema("nccl-stats"))
+    conforms(dict(ANSWERS[name]().data), "nccl-stats")
 
 
 def test_the_level_is_that_of_the_straggler() -> None:

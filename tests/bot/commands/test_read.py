@@ -7,16 +7,16 @@ import pytest
 from bot.answer import Level
 from bot.commands.read import Input, judged_by, run
 from bot.render import plain
-from engine.catalogue import load_catalogue
 from engine.diagnosis import Engine
 from engine.errors import InputError
+from tests.support import packaged
 
 XID = b"NVRM: Xid (PCI:0000:1a:00): 79, pid=1234, name=python, GPU has fallen off the bus.\n"
 
 
 @pytest.fixture(scope="module")
 def engine():
-    return Engine(load_catalogue())
+    return Engine(packaged.catalogue())
 
 
 def exposition(gpu: int, mask: int, clock: int) -> bytes:

@@ -5,14 +5,14 @@ import pytest
 from bot.answer import Level
 from bot.commands import rules, ruletests
 from bot.render import json, plain
-from engine.catalogue import load_catalogue
 from engine.catalogue.lint_base import LintProblem
 from engine.errors import UsageError
+from tests.support import packaged
 
 
 @pytest.fixture(scope="module")
 def catalogue():
-    return load_catalogue()
+    return packaged.catalogue()
 
 
 def test_list_names_every_rule(catalogue):

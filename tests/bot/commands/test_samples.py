@@ -8,7 +8,7 @@ import pytest
 
 from bot.commands.read import Input, run
 from bot.render import plain
-from engine.catalogue import load_catalogue
+from tests.support import packaged
 from tests.support.golden import check
 from tests.support.readings import judge
 
@@ -17,7 +17,7 @@ SAMPLES = sorted((Path(__file__).parents[2] / "data" / "read").iterdir())
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda path: path.name)
 def test_a_sample_is_answered_as_before(sample: Path) -> None:
-    catalogue = load_catalogue(rules=False)
+    catalogue = packaged.knowledge()
     text = plain.render(run([Input(sample.name, sample)], catalogue=catalogue, diagnose=judge))
     assert "Nothing recognised" not in text
     check(f"read/{sample.name}.txt", text)

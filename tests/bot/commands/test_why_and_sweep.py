@@ -10,12 +10,11 @@ import pytest
 from bot.answer import Code, Heading, Level, Steps, text_of
 from bot.commands import sweep, why
 from bot.render import plain
-from engine.catalogue import load_catalogue
 from engine.diagnosis import Engine
 from engine.errors import UsageError
 from engine.model import Entity, Kind, Verdict
 from engine.sources.exposition import FileSource
-from tests.support import answers
+from tests.support import answers, packaged
 
 NAMES = {
     "DCGM_FI_DEV_SM_CLOCK": 1900,
@@ -28,7 +27,7 @@ NAMES = {
 
 @pytest.fixture(scope="module")
 def engine():
-    return Engine(load_catalogue())
+    return Engine(packaged.catalogue())
 
 
 @pytest.fixture

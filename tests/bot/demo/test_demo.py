@@ -22,11 +22,11 @@ from bot.demo.prometheus import serving
 from bot.demo.scraped import SteppingClock, scraping
 from bot.render import plain
 from bot.surfaces.cli.demo import _words
-from engine.catalogue import load_catalogue
 from engine.diagnosis import Engine
 from engine.errors import SourceError, UsageError
 from engine.samples import Selection
 from engine.simulate.fleet import Fleet
+from tests.support import packaged
 
 PYTHON = [sys.executable, "-c", "from bot.surfaces.cli.main import main; main()"]
 
@@ -71,7 +71,7 @@ async def test_questions_that_it_does_not_know_say_what_it_does():
     fleet = Fleet(nodes=1, gpus=1)
     at = fleet.start + 60
     async with scraping(fleet, at=at, window_s=60.0) as source:
-        demo = Demo(Engine(load_catalogue()), fleet, source, at, "a test", None)
+        demo = Demo(Engine(packaged.catalogue()), fleet, source, at, "a test", None)
         assert (await demo.ask(["why", "node-0:0"])).data["schema"] == "gpuwhy/why/1"
         assert (await demo.ask(["decode", "xid", "79"])).data["schema"] == "gpuwhy/decode/1"
         help_ = plain.render(await demo.ask(["help"]))

@@ -5,7 +5,6 @@ import time
 from pathlib import Path
 
 import pytest
-import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,8 +14,9 @@ from bot.router.profilers import PROFILERS
 from bot.router.slacktext import plain, read_message
 from bot.router.vocabulary import CAPTURE, COMPLAINT, FILLER, LOOK, RECORDING
 from engine.errors import UsageError
+from tests.support.yamlfiles import parse
 
-PHRASINGS = yaml.safe_load(
+PHRASINGS = parse(
     (Path(__file__).parents[2] / "data" / "router" / "phrasings.yaml").read_text(encoding="utf-8")
 )
 _TEXTS = [entry["text"] for entry in PHRASINGS["understood"]] + PHRASINGS["not_understood"]

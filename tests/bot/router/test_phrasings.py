@@ -5,18 +5,18 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-import yaml
 
 from bot.request import Request
 from bot.router import COMMANDS, understand
 from bot.selector import parse_selector
 from bot.times import parse_moment, parse_span
-from engine.catalogue import load_catalogue
 from engine.decode import decode
 from engine.readers import read
 from engine.topology import parse_target
+from tests.support import packaged
+from tests.support.yamlfiles import parse
 
-PHRASINGS = yaml.safe_load(
+PHRASINGS = parse(
     (Path(__file__).parents[2] / "data" / "router" / "phrasings.yaml").read_text(encoding="utf-8")
 )
 UNDERSTOOD = PHRASINGS["understood"]
@@ -25,7 +25,7 @@ NOT_UNDERSTOOD = PHRASINGS["not_understood"]
 
 @pytest.fixture(scope="module")
 def catalogue():
-    return load_catalogue(rules=False)
+    return packaged.knowledge()
 
 
 @pytest.mark.parametrize("entry", UNDERSTOOD, ids=lambda entry: entry["text"][:60])

@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 import os
 
-import jsonschema
 import pytest
 
 from bot.surfaces.cli import main as cli
-from engine.schema import schema
+from tests.support.contracts import conforms
 
 LABELS = 'Hostname="node-1",gpu="0",UUID="GPU-1",modelName="NVIDIA H100 80GB HBM3"'
 START = 1764424800
@@ -60,7 +59,7 @@ def test_backtest_lists_the_spans_and_the_load(gpuwhy, metrics):
     assert "samples a day" in out
     status, out, _ = gpuwhy(*words, "--json")
     document = json.loads(out)
-    jsonschema.validate(document, schema("rules-backtest"))
+    conforms(document, "rules-backtest")
     assert [f["entity"]["name"] for f in document["now"]["firings"]] == ["node-1"]
     assert gpuwhy(*words, "--json")[1] == out
 
@@ -86,7 +85,7 @@ def test_why_not_at_a_moment_of_the_past(gpuwhy, metrics):
     assert "for node-1:0: quiet" in out
     status, out, _ = gpuwhy(*words, "--at", START + 3000, "--json")
     document = json.loads(out)
-    jsonschema.validate(document, schema("rules-why-not"))
+    conforms(document, "rules-why-not")
     assert document["outcome"] == "fired"
 
 

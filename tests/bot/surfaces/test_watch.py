@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 
-import jsonschema
 import pytest
 
 from bot.announce import Announcer
@@ -16,7 +15,7 @@ from bot.render.blockkit import validate
 from bot.store import DeliveryKind
 from bot.surfaces.cli import main as cli
 from engine.history import Event, EventKind
-from engine.schema import schema
+from tests.support.contracts import conforms
 from tests.support.sightings import NOW, WATCH, incident
 
 ID = "6ca476c8473b"
@@ -103,7 +102,7 @@ def event(kind=EventKind.OPENED, **more):
 def test_an_event_is_one_line_and_a_document(made, line):
     answer = watch.told(made)
     assert plain.render(answer) == f"{line}\n"
-    jsonschema.validate(answer.data, schema("watch"))
+    conforms(answer.data, "watch")
 
 
 def test_labels_from_outside_stay_text():

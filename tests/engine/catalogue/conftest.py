@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from engine.catalogue import load_catalogue
 from tests.support.house import KNOWLEDGE, RULES, write
 
 Write = Callable[[dict[str, str]], Path]
@@ -18,6 +20,22 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "cache"
     monkeypatch.setenv("XDG_CACHE_HOME", str(folder))
     return folder / "gpuwhy"
+
+
+@pytest.fixture(scope="session")
+def packaged(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A cache folder with the index of the packaged knowledge and rules, and nothing else."""
+    folder = tmp_path_factory.mktemp("packaged")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(folder))
+        load_catalogue()
+    return folder / "gpuwhy"
+
+
+@pytest.fixture
+def indexed(packaged: Path, cache: Path) -> None:
+    """What is packaged has been loaded before, as on any machine but for the first time."""
+    shutil.copytree(packaged, cache)
 
 
 @pytest.fixture

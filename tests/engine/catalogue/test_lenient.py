@@ -12,6 +12,8 @@ from engine.catalogue import Catalogue, load_catalogue
 from engine.catalogue.files import ROOT
 from engine.errors import CatalogueError
 
+pytestmark = pytest.mark.usefixtures("indexed")
+
 
 @pytest.fixture
 def site(tmp_path):

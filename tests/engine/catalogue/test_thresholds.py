@@ -144,6 +144,7 @@ def test_a_limit_of_a_site_counts_for_all_rules(root, put, overlay):
     )
 
 
+@pytest.mark.usefixtures("indexed")
 def test_each_shipped_limit_says_whose_it_is():
     for limit in load_catalogue().limits.values():
         assert limit.site_default == limit.source[0].startswith("site default: "), limit
@@ -171,6 +172,7 @@ def rows() -> list[str]:
     return [key for key, entry in entries.items() if "symptoms" in entry["facts"]]
 
 
+@pytest.mark.usefixtures("indexed")
 @pytest.mark.parametrize("row", rows())
 def test_a_row_of_the_activity_matrix_is_what_the_rules_see(row):
     catalogue = load_catalogue()
@@ -201,6 +203,7 @@ def test_a_row_of_the_activity_matrix_is_what_the_rules_see(row):
     assert limits == set(facts["limits"])
 
 
+@pytest.mark.usefixtures("indexed")
 def test_the_matrix_states_the_limits_that_it_refers_to():
     catalogue = load_catalogue()
     fields = catalogue.entries[MATRIX]["fields"]

@@ -2,9 +2,9 @@
 
 import pytest
 
-from engine.catalogue import load_catalogue
+from tests.support import packaged
 
 
 @pytest.fixture(scope="session")
 def catalogue():
-    return load_catalogue(rules=False)
+    return packaged.knowledge()

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from engine.catalogue import load_catalogue
 from engine.decode import decode
 from engine.errors import GpuwhyError, UsageError
 from engine.model import Decode, to_json
+from tests.support import packaged
 
 
 def kinds(found: Decode) -> list[str]:
@@ -279,7 +279,7 @@ class TestBadInput:
         assert decode(" xid\x1b \n79 ", catalogue).input == "xid 79"
 
 
-CATALOGUE = load_catalogue(rules=False)
+CATALOGUE = packaged.knowledge()
 
 WORDS = st.one_of(
     st.text(max_size=20),

@@ -4,7 +4,6 @@ import re
 
 import pytest
 
-from engine.catalogue import load_catalogue
 from engine.diagnosis import Engine
 from engine.diagnosis.byhost import host_matchers, portions
 from engine.diagnosis.judge import Judge
@@ -13,11 +12,12 @@ from engine.signals import columns, hostreadings
 from engine.signals.labels import locate
 from engine.signals.normalise import build_frame
 from engine.simulate import FAULTS, Fault, Fleet
+from tests.support import packaged
 
 
 @pytest.fixture(scope="module")
 def judge():
-    return Judge(load_catalogue())
+    return Judge(packaged.catalogue())
 
 
 def fleet_batch(nodes=4):
@@ -86,7 +86,7 @@ def test_every_host_of_a_long_list_is_asked_for_once():
 
 
 def test_a_job_of_sixty_nodes_takes_as_many_requests_as_one_of_two():
-    fetcher = Engine(load_catalogue()).fetcher
+    fetcher = Engine(packaged.catalogue()).fetcher
 
     def places(nodes):
         return [locate({"Hostname": f"n{n}", "gpu": "0", "UUID": f"GPU-{n}"}) for n in range(nodes)]

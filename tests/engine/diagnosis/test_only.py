@@ -2,18 +2,18 @@
 
 import pytest
 
-from engine.catalogue import load_catalogue
 from engine.diagnosis.fetch import Fetched
 from engine.diagnosis.judge import Judge
 from engine.samples import Batch, Selection
 from engine.signals.normalise import build_frame
 from engine.simulate import Fault, Fleet
 from engine.sources.exposition import FileSource
+from tests.support import packaged
 
 
 @pytest.fixture(scope="module")
 def judge():
-    return Judge(load_catalogue())
+    return Judge(packaged.catalogue())
 
 
 @pytest.mark.parametrize("cause", ["node_airflow", "clocks_locked", "nvlink_degraded"])

@@ -5,12 +5,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.catalogue import load_catalogue
 from engine.diagnosis.states import States
 from engine.inference import make_inferrer
 from engine.model import Truth
+from tests.support import packaged
 
-CATALOGUE = load_catalogue()
+CATALOGUE = packaged.catalogue()
 SYMPTOMS = sorted(CATALOGUE.symptoms)
 WORDS = {1: Truth.TRUE, 0: Truth.UNKNOWN, -1: Truth.FALSE}
 

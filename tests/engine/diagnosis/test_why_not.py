@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import jsonschema
 import pytest
 
 from bot.commands import whynot
@@ -16,7 +15,7 @@ from engine.diagnosis.whynotmodel import Outcome, WhyNot
 from engine.errors import SourceError, UsageError
 from engine.model import to_json
 from engine.samples import Batch, Selection
-from engine.schema import schema
+from tests.support.contracts import conforms
 from tests.support.house import write
 from tests.support.memory import MemorySource
 from tests.support.readings import AT, FULL, IDLE, STOCK, engine, gpu, node, up
@@ -53,7 +52,7 @@ tests: []
 
 async def asked(rule: str, values=FULL, target: str = "node-1:0", **labels) -> WhyNot:
     found = await why_not(engine(), rule, target, MemorySource(gpu(values, **labels)), at=AT)
-    jsonschema.validate(to_json(found), schema("rules-why-not"))
+    conforms(to_json(found), "rules-why-not")
     return found
 
 
@@ -145,7 +144,7 @@ async def test_a_rule_that_is_off_names_the_overlay_and_reads_nothing(tmp_path):
     )
     assert (found.outcome, found.disabled_by) == (Outcome.DISABLED, str(file))
     assert source.asked == []
-    jsonschema.validate(to_json(found), schema("rules-why-not"))
+    conforms(to_json(found), "rules-why-not")
     assert str(file) in plain.render(whynot.answer(found))
 
 

@@ -6,11 +6,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from engine.catalogue import load_catalogue
 from engine.catalogue.types import NextStep
 from engine.diagnosis.words import sentence, step
 from engine.model import Entity, Kind
 from engine.samples import Column, Frame
+from tests.support import packaged
 
 GPU = Entity(Kind.GPU, "node-3:5", host="node-3", gpu=5, pci="00000000:1a:00.0")
 LSPCI = NextStep("look at {host}", "ssh {host} lspci -vv -s {pci}")
@@ -18,7 +18,7 @@ LSPCI = NextStep("look at {host}", "ssh {host} lspci -vv -s {pci}")
 
 @pytest.fixture(scope="module")
 def catalogue():
-    return load_catalogue()
+    return packaged.catalogue()
 
 
 def frame(entity, **readings):

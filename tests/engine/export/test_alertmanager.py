@@ -6,16 +6,17 @@ import subprocess
 from pathlib import Path
 
 import pytest
-import yaml
 
 from engine.catalogue import load_catalogue
-from engine.export import alertmanager_config, prometheus_rules
+from engine.export import alertmanager_config
+from tests.support import packaged
 from tests.support.servers import binary
+from tests.support.yamlfiles import parse
 
-CATALOGUE = load_catalogue(strict=False)
+CATALOGUE = packaged.catalogue()
 TEXT = alertmanager_config(CATALOGUE)
-CONFIG = yaml.safe_load(TEXT)
-ALERTS = prometheus_rules(CATALOGUE).alerts
+CONFIG = parse(TEXT)
+ALERTS = packaged.exported().alerts
 
 
 @pytest.fixture(scope="module")

@@ -22,9 +22,10 @@ from engine.catalogue import load_catalogue
 from engine.export import grafana_dashboard, prometheus_rules
 from engine.export.grafana import SCHEMA_VERSION
 from engine.simulate import Fault, Fleet, Profile, running_clock, serve_fleet
+from tests.support import packaged
 from tests.support.servers import start_prometheus
 
-CATALOGUE = load_catalogue(strict=False)
+CATALOGUE = packaged.catalogue()
 BOARD = json.loads(grafana_dashboard(CATALOGUE))
 PANELS = [panel for panel in BOARD["panels"] if panel["type"] != "row"]
 QUERIES = [(p["title"], t["expr"]) for p in PANELS for t in p["targets"]]

@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-import yaml
 
 from engine.catalogue import load_catalogue
 from engine.catalogue.types import Catalogue, Pattern
@@ -17,11 +16,13 @@ from engine.export import prometheus_rules
 from engine.export.recorded import has_series
 from engine.lookup.pages import pages
 from engine.model import Class
+from tests.support import packaged
 from tests.support.servers import binary
+from tests.support.yamlfiles import parse
 
-CATALOGUE = load_catalogue(strict=False)
-MADE = prometheus_rules(CATALOGUE)
-DOCUMENT = yaml.safe_load(MADE.text)
+CATALOGUE = packaged.catalogue()
+MADE = packaged.exported()
+DOCUMENT = parse(MADE.text)
 RULES = [rule for group in DOCUMENT["groups"] for rule in group["rules"]]
 EXPRESSIONS = [(rule.get("record") or rule["alert"], rule["expr"]) for rule in RULES]
 # Words of PromQL that a pattern for metric names would take for one.
@@ -189,4 +190,4 @@ def test_a_rule_without_its_symptom_is_left_out():
 def test_without_rules_only_signals_are_recorded():
     made = prometheus_rules(replace(CATALOGUE, causes={}, symptoms={}, entries={}))
     assert made.alerts == ()
-    assert yaml.safe_load(made.text)["groups"][0]["name"] == "gpuwhy"
+    assert parse(made.text)["groups"][0]["name"] == "gpuwhy"

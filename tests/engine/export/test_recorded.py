@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from engine.catalogue import load_catalogue
 from engine.export import prometheus_rules
+from tests.support import packaged
 from tests.support.promtool import BLANK, needed, run
 
-CATALOGUE = load_catalogue(strict=False)
-RULES = prometheus_rules(CATALOGUE).text
+CATALOGUE = packaged.catalogue()
+RULES = packaged.exported().text
 WHO = 'UUID="GPU-a",gpu="0",modelName="NVIDIA H100 80GB HBM3"'
 HERE = f'{WHO},Hostname="n1",instance="10.0.0.1:9400",job="dcgm"'
 OUT = f'{WHO},host="n1"'

@@ -5,12 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from engine.catalogue import load_catalogue
-from engine.export import prometheus_rules
+from tests.support import packaged
 from tests.support.promtool import run
 
-CATALOGUE = load_catalogue(strict=False)
-MADE = prometheus_rules(CATALOGUE)
+CATALOGUE = packaged.catalogue()
+MADE = packaged.exported()
 REFERENCE = [alert for alert in MADE.alerts if alert.origin == "reference"]
 GPU = '{gpu="0",UUID="GPU-a",hostname="n1",instance="n1:9400"}'
 OTHER = '{gpu="1",UUID="GPU-b",hostname="n1",instance="n1:9400"}'

@@ -12,14 +12,13 @@ from typing import Any
 
 import pytest
 
-from engine.catalogue import load_catalogue
 from engine.diagnosis.judge import Judge
 from engine.diagnosis.ruletest import frame_of
-from engine.export import prometheus_rules
+from tests.support import packaged
 from tests.support.promtool import Case, cases, run, series, uuid
 
-CATALOGUE = load_catalogue(strict=False)
-MADE = prometheus_rules(CATALOGUE)
+CATALOGUE = packaged.catalogue()
+MADE = packaged.exported()
 ALERTS = {alert.id: alert for alert in MADE.alerts if alert.origin == "rules"}
 SYMPTOMS = {r.labels["symptom"] for r in MADE.recordings if "symptom" in r.labels}
 CAUSES = {r.labels["cause"] for r in MADE.recordings if "cause" in r.labels}

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import jsonschema
 import pytest
 
 from bot.commands import backtest as command
@@ -19,8 +18,8 @@ from engine.history.backtest import backtest
 from engine.history.replaymodel import Difference, Ended
 from engine.model import to_json
 from engine.samples import Batch, RawSeries, Selection
-from engine.schema import schema
 from engine.sources import FileSource, PrometheusConfig, PrometheusSource
+from tests.support.contracts import conforms
 from tests.support.memory import MemorySource
 from tests.support.readings import AT, FULL, catalogue, engine, gpu
 from tests.support.servers import load_openmetrics, start_prometheus
@@ -76,7 +75,7 @@ def series() -> list[RawSeries]:
 
 async def test_a_rule_is_listed_with_when_on_what_and_for_how_long(series):
     found = await backtest(MemorySource(series), catalogue(), ["power_brake"], since_s=3600.0)
-    jsonschema.validate(to_json(found), schema("rules-backtest"))
+    conforms(to_json(found), "rules-backtest")
     (rule,), (firing,) = found.now.rules, found.now.firings
     assert (rule.rule.partition("@")[0], rule.firings, rule.entities) == ("power_brake", 1, 1)
     assert firing.entity.name == "node-1"
@@ -203,7 +202,7 @@ async def test_two_versions_of_a_rule_are_compared(series, tmp_path):
         found[value] = await backtest(
             source, catalogue(), ["hw_slowdown_active"], since_s=3600.0, step_s=15.0, other=other
         )
-        jsonschema.validate(to_json(found[value]), schema("rules-backtest"))
+        conforms(to_json(found[value]), "rules-backtest")
     (longer,) = found[0.05].changes
     assert (longer.difference, longer.entity.name) == (Difference.LONGER, "node-1:0")
     (shorter,) = found[0.9].changes

@@ -13,20 +13,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from tests.support.shelf import catalogue, library
+from tests.support.yamlfiles import parse
 
 FOLDER = Path(__file__).parent.parent.parent / "data" / "coverage"
 INVENTORY: dict[str, dict[str, Any]] = {
     item["id"]: item
-    for item in yaml.safe_load((FOLDER / "inventory.yaml").read_text("utf-8"))["inventory"]
+    for item in parse((FOLDER / "inventory.yaml").read_text("utf-8"))["inventory"]
 }
 MAPS = [path for path in sorted(FOLDER.glob("*.yaml")) if path.name != "inventory.yaml"]
 CARRIED: dict[str, dict[str, Any]] = {}
 TWICE: list[str] = []
 for _path in MAPS:
-    for _id, _item in yaml.safe_load(_path.read_text("utf-8"))["coverage"].items():
+    for _id, _item in parse(_path.read_text("utf-8"))["coverage"].items():
         TWICE += [_id] if _id in CARRIED else []
         CARRIED[_id] = _item
 ERRS = {"wrong", "partly", "outdated"}

@@ -6,16 +6,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from tests.support.shelf import catalogue, library
+from tests.support.yamlfiles import parse
 
 FOLDER = Path(__file__).parent.parent.parent / "data" / "questions"
 
 
 def load(name: str) -> dict[str, Any]:
     """Load a set of questions."""
-    found: dict[str, Any] = yaml.safe_load((FOLDER / f"{name}.yaml").read_text("utf-8"))
+    found: dict[str, Any] = parse((FOLDER / f"{name}.yaml").read_text("utf-8"))
     return found
 
 

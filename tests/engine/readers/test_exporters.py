@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.catalogue import load_catalogue
 from engine.readers import read
 from engine.readers.base import Context
 from engine.readers.exporter_log import ExporterLogReader
+from tests.support import packaged
 
 DATA = Path(__file__).parents[2] / "data" / "read"
-CATALOGUE = load_catalogue()
+CATALOGUE = packaged.catalogue()
 SAMPLES = {
     "dcgm-exporter.prom": ("thermal_slowdown_sw",),
     "dcgm-exporter-log.txt": ("metrics_missing",),

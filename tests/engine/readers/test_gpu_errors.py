@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.catalogue import load_catalogue
 from engine.readers import read
 from engine.readers.base import Context
 from engine.readers.gpu_errors.memory import out_of_memory
 from engine.readers.gpu_errors.reader import GpuErrorReader
+from tests.support import packaged
 
 DATA = Path(__file__).parents[2] / "data" / "read"
-CATALOGUE = load_catalogue()
+CATALOGUE = packaged.catalogue()
 ENTRIES = CATALOGUE.entries["cuda_errors"]
 SAMPLES = ("gpu-errors.txt", "gpu-errors-old.txt")
 

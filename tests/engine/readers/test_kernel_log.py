@@ -6,7 +6,6 @@ import random
 from pathlib import Path
 
 import pytest
-import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -15,6 +14,7 @@ from engine.model import Read
 from engine.readers.base import Context
 from engine.readers.kernel import KernelReader
 from tests.support.cases import Case, check, plain
+from tests.support.yamlfiles import parse
 
 DATA = Path(__file__).parents[2] / "data"
 SAMPLES = sorted((DATA / "read").glob("kernel-log*.txt"))
@@ -37,7 +37,7 @@ def kernel_read(text: str, catalogue: Catalogue) -> Read:
 
 
 def _variants() -> list[object]:
-    raw = yaml.safe_load((DATA / "variants" / "kernel_log.yaml").read_text(encoding="utf-8"))
+    raw = parse((DATA / "variants" / "kernel_log.yaml").read_text(encoding="utf-8"))
     return [
         pytest.param(
             Case(

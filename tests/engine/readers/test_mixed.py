@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from engine.catalogue import load_catalogue
 from engine.model import Finding, Read, Severity
 from engine.readers import read
+from tests.support import packaged
 
 SAMPLES = sorted((Path(__file__).parents[2] / "data" / "read").iterdir())
 SEPARATORS = (b"", b"\n", b"$ next\n")
@@ -40,7 +40,7 @@ def _bytes(path: Path) -> bytes:
 
 @cache
 def _alone(path: Path) -> Read:
-    return read(_bytes(path), load_catalogue(rules=False))
+    return read(_bytes(path), packaged.knowledge())
 
 
 def _counts(finding: Finding) -> bool:
@@ -58,7 +58,7 @@ def _told(finding: Finding) -> Told:
     ids=lambda value: "+".join(p.name for p in value) if isinstance(value, tuple) else "",
 )
 def test_each_sample_is_found_in_a_mixed_paste(separator: bytes, paths: tuple[Path, ...]) -> None:
-    answer = read(separator.join(map(_bytes, paths)), load_catalogue(rules=False))
+    answer = read(separator.join(map(_bytes, paths)), packaged.knowledge())
     told = {_told(finding) for finding in answer.findings}
     for path in paths:
         alone = _alone(path)
@@ -72,19 +72,19 @@ def test_each_sample_is_found_in_a_mixed_paste(separator: bytes, paths: tuple[Pa
 def test_text_below_a_trace_is_read() -> None:
     trace = next(path for path in SAMPLES if path.name == "kineto-trace.json")
     xid = b"[ 12.3] NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus.\n"
-    answer = read(_bytes(trace) + xid, load_catalogue(rules=False))
+    answer = read(_bytes(trace) + xid, packaged.knowledge())
     assert {"kineto", "xid"} <= set(answer.kinds)
 
 
 def test_a_bracket_in_a_log_does_not_swallow_it() -> None:
     xid = b"NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus.\n"
     log = b"config: {\n{\n  timeout 3\n" + xid
-    answer = read(log, load_catalogue(rules=False))
+    answer = read(log, packaged.knowledge())
     assert answer.causes == ("gpu_off_bus",)
 
 
 def test_lines_in_a_document_of_no_known_kind_are_read() -> None:
     xid = b'  "message": "NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus."\n'
     for end in (b"}\n", b""):
-        answer = read(b"first line\n{\n" + xid + end, load_catalogue(rules=False))
+        answer = read(b"first line\n{\n" + xid + end, packaged.knowledge())
         assert answer.causes == ("gpu_off_bus",)

@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.catalogue import Catalogue, load_catalogue
+from engine.catalogue import Catalogue
 from engine.model import Read
 from engine.readers import Reading, read
 from engine.readers.base import Context
 from engine.readers.nccl_inspector import NcclInspectorReader
-from tests.support import inspector
+from tests.support import inspector, packaged
 
 SAMPLES = Path(__file__).parents[2] / "data" / "read"
-CATALOGUE = load_catalogue(rules=False)
+CATALOGUE = packaged.knowledge()
 
 
 def test_a_late_rank_is_the_cause(catalogue: Catalogue) -> None:

@@ -14,13 +14,14 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.catalogue import Catalogue, load_catalogue
+from engine.catalogue import Catalogue
 from engine.errors import GpuwhyError, InputError
 from engine.model import Read, to_json
 from engine.readers import Reading, read
 from engine.readers.exporter import ExporterReader
 from engine.readers.guard import Guard
 from engine.readers.text import MAX_LINE
+from tests.support import packaged
 from tests.support.cases import family
 
 ReadText = Callable[[str], Read]
@@ -140,7 +141,7 @@ def test_the_same_text_gives_the_same_answer(catalogue: Catalogue) -> None:
     assert read(text, catalogue) == read(text, catalogue)
 
 
-CATALOGUE = load_catalogue(rules=False)
+CATALOGUE = packaged.knowledge()
 LINES = sorted({line for text in INPUTS for line in text.splitlines()})
 
 

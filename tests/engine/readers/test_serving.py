@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.catalogue import load_catalogue
 from engine.readers import read
 from engine.readers.base import Context
 from engine.readers.serving.histogram import Histogram
 from engine.readers.serving.log import ServingLogReader
 from engine.readers.serving.quantities import Quantities, canonical, server_of
+from tests.support import packaged
 
 DATA = Path(__file__).parents[2] / "data" / "read"
-CATALOGUE = load_catalogue()
+CATALOGUE = packaged.catalogue()
 METRICS = {
     "vllm.prom": ("kv_cache_cascade",),
     "vllm-v0.prom": ("kv_cache_cascade",),

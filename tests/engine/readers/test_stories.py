@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from engine.catalogue import load_catalogue
 from engine.model import Read
 from engine.readers import read
+from tests.support import packaged
 from tests.support.cases import case, text_faults
 
 
 @pytest.fixture(scope="module")
 def told():
-    catalogue = load_catalogue()
+    catalogue = packaged.catalogue()
 
     def of(text: str) -> Read:
         return read(text.encode(), catalogue)

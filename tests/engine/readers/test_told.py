@@ -7,16 +7,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from engine.catalogue import Catalogue
 from engine.model import Read, Severity
 from engine.readers import read
 from tests.support.cases import plain
 from tests.support.readings import judge
+from tests.support.yamlfiles import parse
 
 FOLDER = Path(__file__).parent / "told"
-CASES: list[dict[str, Any]] = yaml.safe_load((FOLDER / "expected.yaml").read_text("utf-8"))
+CASES: list[dict[str, Any]] = parse((FOLDER / "expected.yaml").read_text("utf-8"))
 
 
 def _wrong(answer: Read) -> set[str]:

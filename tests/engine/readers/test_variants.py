@@ -8,12 +8,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-import yaml
 
 from engine.catalogue import Catalogue
 from engine.readers import read
 from tests.support.cases import Case, check, plain
 from tests.support.readings import judge
+from tests.support.yamlfiles import parse
 
 FOLDER = Path(__file__).parents[2] / "data" / "variants"
 # Those of slowdowns are readings, not text: the rules' tests take them.
@@ -22,7 +22,7 @@ FILES = [path for path in sorted(FOLDER.glob("*.yaml")) if path.stem != "slowdow
 
 def _variants(path: Path) -> list[object]:
     name = path.stem
-    raw = yaml.safe_load(path.read_text(encoding="utf-8"))["variants"]
+    raw = parse(path.read_text(encoding="utf-8"))["variants"]
     return [
         pytest.param(
             Case(

@@ -4,12 +4,12 @@ import ast
 from pathlib import Path
 
 import pytest
-import yaml
 
 import engine.simulate
 from engine.errors import UsageError
 from engine.simulate import DEMO_SPAN_S, MODELS, Fleet, demo_fleet
 from engine.simulate.fleet import FAULTS
+from tests.support.yamlfiles import parse
 
 ROOM = Path(engine.simulate.__file__).parent
 
@@ -33,7 +33,7 @@ def test_the_room_never_asks_the_clock_or_chance() -> None:
 
 def test_every_fault_is_a_cause_of_the_taxonomy() -> None:
     taxonomy = ROOM.parent.parent / "knowledge" / "taxonomy.yaml"
-    causes = {c["id"]: c for c in yaml.safe_load(taxonomy.read_text())["taxonomy"]}
+    causes = {c["id"]: c for c in parse(taxonomy.read_text())["taxonomy"]}
     assert set(FAULTS) <= set(causes)
     for cause, effect in FAULTS.items():
         if effect.node and cause != "metrics_missing":

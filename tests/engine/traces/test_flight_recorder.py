@@ -13,15 +13,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.catalogue import Catalogue, load_catalogue
+from engine.catalogue import Catalogue
 from engine.errors import InputError
 from engine.model import Finding, Read
 from engine.readers import Reading, read
 from engine.traces.flightrecorder.dump import rank_of
 from engine.traces.flightrecorder.pickled import loads
+from tests.support import packaged
 
 # Hypothesis prints its arguments: the knowledge is none of them.
-PACKAGED = load_catalogue(rules=False)
+PACKAGED = packaged.knowledge()
 START_NS = 1_732_900_000_000_000_000
 
 

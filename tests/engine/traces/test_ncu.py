@@ -10,14 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.catalogue import Catalogue, load_catalogue
+from engine.catalogue import Catalogue
 from engine.errors import InputError
 from engine.model import Finding, Read
 from engine.readers import Reading, read
 from engine.traces.ncu.numbers import converted, number
 from engine.traces.ncu.profile import short_name
+from tests.support import packaged
 
-PACKAGED = load_catalogue(rules=False)
+PACKAGED = packaged.knowledge()
 SAMPLES = Path(__file__).parents[2] / "data" / "read"
 HEAD = (
     '"ID","Process ID","Process Name","Host Name","Kernel Name","Context","Stream","Block Size",'

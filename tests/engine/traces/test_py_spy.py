@@ -10,13 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.catalogue import Catalogue, load_catalogue
+from engine.catalogue import Catalogue
 from engine.errors import InputError
 from engine.model import Finding, Read
 from engine.readers import Reading, read
 from engine.traces.pyspy.frames import frame_of
+from tests.support import packaged
 
-PACKAGED = load_catalogue(rules=False)
+PACKAGED = packaged.knowledge()
 SAMPLES = Path(__file__).parents[2] / "data" / "read"
 USER = ("train_step (train.py:88)", "main (train.py:140)", "<module> (train.py:160)")
 STACKS = {

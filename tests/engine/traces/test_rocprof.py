@@ -9,13 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.catalogue import Catalogue, load_catalogue
+from engine.catalogue import Catalogue
 from engine.errors import InputError
 from engine.model import Read
 from engine.readers import Reading, read
 from engine.traces.rocprof.tables import agent
+from tests.support import packaged
 
-PACKAGED = load_catalogue(rules=False)
+PACKAGED = packaged.knowledge()
 SAMPLES = Path(__file__).parents[2] / "data" / "read"
 KERNELS = (
     '"Kind","Agent_Id","Queue_Id","Stream_Id","Thread_Id","Dispatch_Id","Kernel_Id","Kernel_Name",'

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-import yaml
 from slack_bolt.app.async_app import AsyncApp
 
 from bot.surfaces.slack import listeners
@@ -24,9 +23,10 @@ from tests.support.slackrequests import (
     mention,
     message_shortcut,
 )
+from tests.support.yamlfiles import parse
 
 FILE = Path(__file__).parents[4] / "manifest.yaml"
-MANIFEST = yaml.safe_load(FILE.read_text())
+MANIFEST = parse(FILE.read_text())
 FEATURES = MANIFEST["features"]
 SCOPES = set(MANIFEST["oauth_config"]["scopes"]["bot"])
 # What each event needs to be subscribed to, and the listener that takes it.

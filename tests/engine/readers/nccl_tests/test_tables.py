@@ -5,22 +5,23 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.catalogue import Catalogue, load_catalogue
+from engine.catalogue import Catalogue
 from engine.readers import read
 from engine.readers.base import Context
 from engine.readers.nccl_tests import NcclTestsReader
+from tests.support import packaged
 from tests.support.cases import Case, check, family, plain
+from tests.support.yamlfiles import parse
 
 DATA = Path(__file__).parents[3] / "data"
 SAMPLE = (DATA / "read" / "nccl_tests.txt").read_text(encoding="utf-8")
 
 
 def _variants() -> list[object]:
-    raw = yaml.safe_load((DATA / "variants" / "nccl_tests.yaml").read_text(encoding="utf-8"))
+    raw = parse((DATA / "variants" / "nccl_tests.yaml").read_text(encoding="utf-8"))
     return [
         pytest.param(
             Case(
@@ -110,7 +111,7 @@ def test_many_rows_are_bounded(catalogue: Catalogue) -> None:
     assert "904 more rows" in finding.says
 
 
-CATALOGUE = load_catalogue(rules=False)
+CATALOGUE = packaged.knowledge()
 _LINES = [line for line in SAMPLE.splitlines() if line.strip()]
 _ODD = st.sampled_from(
     [

@@ -5,15 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-import yaml
 
 from engine.catalogue import Catalogue
 from engine.model import Class, Severity
 from engine.readers import read
 from tests.support.readings import judge
+from tests.support.yamlfiles import parse
 
 FILE = Path(__file__).parents[3] / "data" / "variants" / "nvidia_smi_healthy.yaml"
-VARIANTS = yaml.safe_load(FILE.read_text(encoding="utf-8"))["variants"]
+VARIANTS = parse(FILE.read_text(encoding="utf-8"))["variants"]
 QUIET = (Severity.INFO, Severity.LOW)
 # Without the lines above it a narrow link may be that of any GPU in any slot.
 PARTS = [one for one in VARIANTS if not one["name"].startswith(("lspci", "narrow"))]

@@ -6,11 +6,10 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.catalogue import Catalogue, load_catalogue
+from engine.catalogue import Catalogue
 from engine.model import Read
 from engine.readers import read
 from engine.readers.base import Context, MakesReader
@@ -28,6 +27,8 @@ from engine.readers.smi import (
     SmiTopologyReader,
     SmiXmlReader,
 )
+from tests.support import packaged
+from tests.support.yamlfiles import parse
 
 DATA = Path(__file__).parents[3] / "data"
 READERS: tuple[MakesReader, ...] = (
@@ -53,7 +54,7 @@ ODD = (
 
 @cache
 def knowledge() -> Catalogue:
-    return load_catalogue(rules=False)
+    return packaged.knowledge()
 
 
 @cache
@@ -61,7 +62,7 @@ def samples() -> tuple[str, ...]:
     files = [*(DATA / "read").glob("nvidia-smi*"), DATA / "read" / "lspci-vv.txt"]
     texts = [file.read_text(encoding="utf-8")[:4_000] for file in sorted(files)]
     for name in ("nvidia_smi", "nvidia_smi_healthy"):
-        raw = yaml.safe_load((DATA / "variants" / f"{name}.yaml").read_text(encoding="utf-8"))
+        raw = parse((DATA / "variants" / f"{name}.yaml").read_text(encoding="utf-8"))
         texts += [one["input"][:3_000] for one in raw["variants"]]
     return tuple(texts)
 
