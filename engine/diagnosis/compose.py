@@ -14,7 +14,7 @@ from engine.catalogue.types import CauseRule
 from engine.diagnosis.combine import combine, order
 from engine.diagnosis.judge import Judgement
 from engine.diagnosis.rank import Fired, Key, rank
-from engine.model import Diagnosis, Effect, Entity, Kind, Verdict
+from engine.model import Coverage, Diagnosis, Effect, Entity, Kind, Verdict, Why
 
 # A file system that is nearly full does not slow a GPU: told only beside what it brings about.
 _ONLY_WITH_EFFECTS = frozenset({Kind.FILESYSTEM})
@@ -64,7 +64,15 @@ def compose(
     else:
         roots.sort(key=order)
     verdict = Verdict.DEGRADED if roots else own.verdict
-    return replace(own, verdict=verdict, diagnoses=tuple(roots))
+    coverage = with_found(own, (d for answer in told for d in answer.diagnoses))
+    return replace(own, verdict=verdict, diagnoses=tuple(roots), coverage=coverage)
+
+
+def with_found(own: Judgement | Why, more: Iterable[Diagnosis]) -> Coverage:
+    """Return the coverage of an answer in which causes that were found elsewhere stand as well."""
+    known = {d.cause for d in (*own.diagnoses, *own.notes)}
+    new = {d.cause for d in more} - known
+    return replace(own.coverage, fired=own.coverage.fired + len(new))
 
 
 def hang(

@@ -12,7 +12,7 @@ from dataclasses import replace
 from engine import __version__
 from engine.catalogue.types import Catalogue
 from engine.collector import held_off
-from engine.diagnosis.compose import compose
+from engine.diagnosis.compose import compose, with_found
 from engine.diagnosis.culprits import named, suspects, without_strangers
 from engine.diagnosis.fetch import LOOKBACK_LOST_S, Fetched, Fetcher, matches
 from engine.diagnosis.gathered import gathered
@@ -121,8 +121,12 @@ class Engine:
         answers = await dated(self.fetcher, source, got, readings, chosen, answers)
         found = self._why(target, readings, chosen, answers, got, window_s, slow)
         if links:
-            verdict = Verdict.DEGRADED
-            found = replace(found, verdict=verdict, diagnoses=(*found.diagnoses, *links))
+            found = replace(
+                found,
+                verdict=Verdict.DEGRADED,
+                diagnoses=(*found.diagnoses, *links),
+                coverage=with_found(found, links),
+            )
         found = with_absent(found, target, site, readings, chosen)
         return await with_past(self.fetcher, found, source, got, readings)
 
