@@ -65,7 +65,8 @@ async def opening(watcher: Watcher, *, now: float) -> list[Event]:
 
 def told(event: Event) -> Answer:
     """Return an event as one line."""
-    head = strong(event.event.value, _TONES[event.event])
+    tone = Tone.WARNING if _moved(event) else _TONES[event.event]
+    head = strong(event.event.value, tone)
     return Answer(line(f"{utc(event.at)} ", head, " ", *_about(event)), (), document(event))
 
 
@@ -80,8 +81,10 @@ def message(event: Event) -> Answer:
             line(head, f": {event.watch}"), (Text(line(event.says)), _foot(event)), document(event)
         )
     found = event.incident.diagnosis
-    over = event.event is EventKind.CLOSED
-    state = strong("Resolved", Tone.GOOD) if over else strong("Incident", Tone.BAD)
+    over = event.event is EventKind.CLOSED and not _moved(event)
+    state = strong("Incident", Tone.BAD)
+    if event.event is EventKind.CLOSED:
+        state = _MOVED if _moved(event) else _RESOLVED
     level = Level.CLEAR if over else parts.severity_level(found.severity)
     title = line(state, ": ", *parts.cause_line(found, None))
     return Answer(title, tuple(_blocks(event, event.incident)), document(event), level)
@@ -92,6 +95,15 @@ def reply(event: Event) -> Answer | None:
     if event.event not in {EventKind.CLOSED, EventKind.REOPENED}:
         return None
     return Answer(_reply(event), (), document(event))
+
+
+# An incident that is told as another one from now on closes, and yet is not over.
+_MOVED = strong("Moved", Tone.WARNING)
+_RESOLVED = strong("Resolved", Tone.GOOD)
+
+
+def _moved(event: Event) -> bool:
+    return event.event is EventKind.CLOSED and bool(event.changes)
 
 
 _HEADS = {
@@ -157,5 +169,6 @@ def _foot(event: Event) -> Block:
 
 def _reply(event: Event) -> Line:
     if event.event is EventKind.CLOSED:
-        return line(strong("Resolved", Tone.GOOD), f" at {utc(event.at)}: {event.says}")
+        state = _MOVED if _moved(event) else _RESOLVED
+        return line(state, f" at {utc(event.at)}: {event.says}")
     return line(strong("Back", Tone.BAD), f" at {utc(event.at)}, time {event.times}")

@@ -8,7 +8,7 @@ its end nor closes; the time that it has to be absent begins anew when it can be
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 
@@ -22,7 +22,7 @@ from engine.history.tracked import (
     Tracked,
     event_about,
 )
-from engine.history.words import closing_words, graded, unread_words
+from engine.history.words import closing_words, goes_on, graded, moving_words, unread_words
 from engine.model import Confidence, Diagnosis, Incident, Severity, Sweep
 
 _SEVERITIES = tuple(Severity)
@@ -99,6 +99,7 @@ class _Turn:
 
     def __init__(self, sight: Sight, now: float, holds: Holds, watch: str) -> None:
         self._unread = sight.unread
+        self._found = sight.sweep.incidents
         self._now = now
         self._holds = holds
         self._watch = watch
@@ -156,7 +157,9 @@ class _Turn:
             one, present_since=None, absent_since=since, unread_since=None, unread_told=False
         )
         if one.state is State.OPEN and self._now - since >= self._holds.resolve_s:
-            self._close(one, closing_words(one, self._now))
+            later = goes_on(one, self._found)
+            says = moving_words(later) if later else closing_words(one, self._now)
+            self._close(one, says, later)
         elif again:
             self._tell(one, EventKind.CHANGED, "not found any more", again)
         else:
@@ -224,7 +227,7 @@ class _Turn:
         )
         self._tell(one, kind, one.diagnosis.says, ())
 
-    def _close(self, one: Tracked, says: str) -> None:
+    def _close(self, one: Tracked, says: str, goes_on_as: Sequence[str] = ()) -> None:
         one = replace(
             one,
             state=State.CLOSED,
@@ -233,7 +236,7 @@ class _Turn:
             lower_since=None,
             unread_told=False,
         )
-        self._tell(one, EventKind.CLOSED, says, ())
+        self._tell(one, EventKind.CLOSED, says, goes_on_as)
 
     def _tell(self, one: Tracked, kind: EventKind, says: str, changes: Iterable[str]) -> None:
         one = replace(one, revision=one.revision + 1)

@@ -151,7 +151,8 @@ class Event:
         opened_at: when it opened first.
         closed_at: when it closed.
         unread_since: since when its entity cannot be read.
-        changes: what is different from what was told before, a phrase each.
+        changes: what is different from what was told before, a phrase each; of one that closed, as
+            what it goes on (beneath its cause, as that of a rack), if it is not over.
         says: what happened, in a sentence.
     """
 

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
+from engine.diagnosis.compose import below
 from engine.history.tracked import Tracked
-from engine.model import Diagnosis
+from engine.model import Diagnosis, Incident
 from engine.units import duration
+
+_NAMED = 4
 
 
 def graded(before: Tracked, found: Diagnosis) -> list[str]:
@@ -15,6 +20,29 @@ def graded(before: Tracked, found: Diagnosis) -> list[str]:
     if found.confidence is not before.confidence:
         out.append(f"{found.confidence}, was {before.confidence}")
     return out
+
+
+def goes_on(one: Tracked, found: Iterable[Incident]) -> list[str]:
+    """Return as what an incident that is not found any more goes on, a phrase each.
+
+    Its cause may have come up, beneath which it stands from now on; and what several hosts show
+    becomes one incident of what they share, or falls apart again.
+    """
+    mine = {member.entity.key for member in one.members if member.told}
+    out = []
+    for other in found:
+        root = other.diagnosis
+        if one.key in {(e.cause, e.entity.key) for e in below(root.effects)}:
+            out.append(f"beneath {root.cause} of {root.entity.name}")
+        elif root.cause == one.diagnosis.cause and mine & {m.key for m in other.members}:
+            out.append(f"as that of {root.entity.name}")
+    return out
+
+
+def moving_words(later: Sequence[str]) -> str:
+    """Return as what an incident goes on (see `goes_on`)."""
+    more = f" and {len(later) - _NAMED} more" if len(later) > _NAMED else ""
+    return f"not over: it goes on {', '.join(later[:_NAMED])}{more}"
 
 
 def closing_words(one: Tracked, now: float) -> str:

@@ -23,6 +23,14 @@ HOLDS = Holds(open_s=120.0, resolve_s=300.0, quiet_s=3600.0, forget_s=86400.0)
 AT_ONCE = Holds(open_s=0.0, resolve_s=0.0, quiet_s=3600.0, forget_s=86400.0)
 
 
+def named(name: str) -> Entity:
+    """Return a GPU (node-1:0), a job, a rack or a node by its name."""
+    kind, slash, rest = name.partition("/")
+    if slash:
+        return Entity(Kind(kind), name, job=rest if kind == "job" else None)
+    return gpu(name) if ":" in name else Entity(Kind.NODE, name, host=name)
+
+
 def gpu(name: str = "node-1:0") -> Entity:
     host, _, index = name.partition(":")
     return Entity(Kind.GPU, name, host=host, gpu=int(index), uuid=f"GPU-{name}")
@@ -37,7 +45,7 @@ def incident(
     confidence: Confidence = Confidence.CERTAIN,
     says: str = "it is slow",
 ) -> Incident:
-    entity = gpu(name)
+    entity = named(name)
     diagnosis = Diagnosis(
         cause=cause,
         title=cause.replace("_", " "),

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from engine.history import EventKind, Holds, State, advance
-from engine.model import Confidence, Severity
+from engine.model import Confidence, Effect, Severity
 from tests.support.sightings import AT_ONCE, HOLDS, NOW, WATCH, incident, sight
 
 
@@ -222,6 +222,36 @@ def test_an_incident_that_a_sweep_lists_twice_is_one():
     twice = (incident(members=("node-1:0",)), incident(members=("node-1:1",)))
     assert watched.look(0, *twice) == ["opened"]
     assert [m.name for m in watched.events[0].incident.members] == ["node-1:0", "node-1:1"]
+
+
+def test_a_node_whose_rack_has_it_is_not_said_to_be_over():
+    watched = Watched(AT_ONCE)
+    gpus = ["node-1:0", "node-1:1"]
+    watched.look(0, incident(cause="power_brake", name="node-1", members=gpus))
+    rack = incident(cause="power_brake", name="rack/r7", members=[*gpus, "node-2:0"])
+    assert sorted(watched.look(60, rack)) == ["closed", "opened"]
+    closed = next(e for e in watched.events if e.event is EventKind.CLOSED)
+    assert closed.says == "not over: it goes on as that of rack/r7"
+
+
+def test_a_rack_of_which_one_node_is_left_says_where_it_goes_on():
+    watched = Watched(AT_ONCE)
+    watched.look(0, incident(cause="power_brake", name="rack/r7", members=["node-1:0", "node-2:0"]))
+    watched.look(60, incident(cause="power_brake", name="node-2", members=["node-2:0"]))
+    closed = next(e for e in watched.events if e.event is EventKind.CLOSED)
+    assert closed.says == "not over: it goes on as that of node-2"
+
+
+def test_an_incident_whose_cause_comes_up_stands_beneath_it():
+    watched = Watched(AT_ONCE)
+    slow = incident(cause="straggler", name="job/7", members=["node-1:0"])
+    watched.look(0, slow)
+    root = incident(cause="power_brake", name="node-1", members=["node-1:0"])
+    effect = Effect("straggler", slow.diagnosis.entity)
+    root = replace(root, diagnosis=replace(root.diagnosis, effects=(effect,)))
+    watched.look(60, root)
+    closed = next(e for e in watched.events if e.event is EventKind.CLOSED)
+    assert closed.says == "not over: it goes on beneath power_brake of node-1"
 
 
 def test_a_clock_that_is_set_back_makes_nothing_happen_early():
