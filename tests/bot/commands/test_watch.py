@@ -21,7 +21,8 @@ def test_an_incident_that_is_over_is_resolved():
     message, reply = watch.message(closed()), watch.reply(closed())
     assert plain.render(message).startswith("Resolved: ")
     assert message.level is Level.CLEAR
-    assert reply and plain.render(reply).startswith("Resolved at ")
+    assert reply
+    assert plain.render(reply).startswith("Resolved at ")
 
 
 def test_an_incident_that_its_rack_takes_over_is_not_called_resolved():
@@ -31,5 +32,6 @@ def test_an_incident_that_its_rack_takes_over_is_not_called_resolved():
     assert plain.render(message).startswith("Moved: ")
     assert message.level is not Level.CLEAR
     assert "goes on as that of rack/r7" in plain.render(message)
-    assert reply and plain.render(reply).startswith("Moved at ")
+    assert reply
+    assert plain.render(reply).startswith("Moved at ")
     assert "closed" in plain.render(watch.told(event))
