@@ -4,8 +4,8 @@ VENV ?= .venv
 # Which Python to use; scripts/find-python looks for one if this is not set.
 export PYTHON
 BIN := $(VENV)/bin
-# Tests run in as many processes as there are cores.
-JOBS ?= auto
+# Tests run in one process more than there are cores: some wait, for servers and for time to pass.
+JOBS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 
 .PHONY: demo test lint types format bench fuzz fuzz-guided build clean help
 

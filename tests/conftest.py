@@ -1,7 +1,9 @@
 """What holds for all tests."""
 
 import signal
+from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 from engine.readers.guard import Guard
@@ -17,3 +19,10 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 # is as Hypothesis has it, with its own settings for CI.
 settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("busy")
+
+# The longest tests; what starts last should be short, so that no process ends long after the others.
+FIRST = Path(__file__).parent / "scenarios"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: FIRST not in item.path.parents)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from typing import Any
 
 from engine.catalogue.nearest import fold, nearest
@@ -44,7 +45,7 @@ def by_name(text: str, catalogue: Catalogue, kind: str | None = None) -> tuple[C
             entries = [
                 entry
                 for entry in catalogue.entries.get(table, {}).values()
-                if any(wanted == fold(name) for name in _names(entry, keys))
+                if any(wanted == _folded(name) for name in _names(entry, keys))
             ]
             found[entry_kind] = [_reading(entry_kind, entry, catalogue) for entry in entries]
     if kind in {None, "metric"}:
@@ -72,6 +73,12 @@ def signal_of(name: str, catalogue: Catalogue) -> Signal | None:
         if signal.kind in {"mask", "code"} and any(wanted == fold(n) for n in named):
             return signal
     return None
+
+
+@lru_cache(maxsize=1 << 15)
+def _folded(name: str) -> str:
+    """Fold a name of the catalogue: all are looked at for each text, so each is folded once."""
+    return fold(name)
 
 
 def _reading(kind: str, entry: Entry, catalogue: Catalogue) -> Candidate:
@@ -114,7 +121,7 @@ def _metric(text: str, catalogue: Catalogue) -> list[Candidate]:
     meant = meant or [
         pair
         for name, pairs in catalogue.spellings.items()
-        if any(wanted == fold(n) for n in _with_bare(name))
+        if any(wanted == _folded(n) for n in _with_bare(name))
         for pair in pairs
     ]
     if not meant:

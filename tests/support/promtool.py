@@ -8,6 +8,7 @@ that would have seen it; a series that ends is marked stale, as a scrape does.
 from __future__ import annotations
 
 import math
+import os
 import re
 import subprocess
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -238,6 +239,8 @@ def run(folder: Path, rules: str, tests: Sequence[Mapping[str, Any]], step: str 
     (folder / "test.yml").write_text(yaml.safe_dump(document, width=10000))
     done = subprocess.run(
         [binary("promtool"), "test", "rules", str(folder / "test.yml")],
+        # A third of its time would go into collecting garbage; it takes 100 MB more instead.
+        env={**os.environ, "GOGC": "400"},
         capture_output=True,
         text=True,
         timeout=300,

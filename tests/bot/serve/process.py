@@ -5,14 +5,13 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
 
 import aiohttp
 
+from tests.support.served import Served
 from tests.support.servers import free_port
 from tests.support.slackrequests import signed
 from tests.support.slackserver import BOT_TOKEN, SlackServer
@@ -58,26 +57,19 @@ class Process:
             "GPUWHY_SLACK_TIMEOUT": "1s",
             **variables,
         }
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: Served | None = None
         # Python that runs in the process before anything else.
         self.prelude = ""
 
     async def start(self) -> None:
         """Start, and wait until it answers."""
-        with self.log.open("ab") as log:
-            self._process = subprocess.Popen(  # noqa: ASYNC220 - it takes a millisecond
-                [
-                    sys.executable,
-                    "-c",
-                    f"{self.prelude}\nfrom bot.surfaces.cli.main import main\nmain()",
-                    "serve",
-                    *self._source,
-                ],
-                env=self._environment,
-                stdout=log,
-                stderr=log,
-                cwd=self.folder,
-            )
+        self._process = Served(
+            ["serve", *self._source],
+            environment=self._environment,
+            folder=self.folder,
+            log=self.log,
+            prelude=self.prelude,
+        )
         async with asyncio.timeout(30), aiohttp.ClientSession() as session:
             while True:
                 assert self._process.poll() is None, self.log.read_text()[-2000:]
