@@ -156,6 +156,21 @@ def no_yardstick(judge: Judge, entity: Entity) -> Unknown:
     )
 
 
+def undecided(judge: Judge, entity: Entity) -> Unknown:
+    """Return the entry for a mount that stands still, where nothing tells whether requests wait."""
+    name = "nfs_received"
+    where = f" on {entity.host}" if entity.host else ""
+    fix = judge.catalogue.signals[name].export if name in judge.catalogue.signals else _NO_EXPORT
+    return Unknown(
+        cause="metrics_missing",
+        needs=f"{name}, nfs_sent",
+        why=f"requests of {entity.name} stopped{where} while other hosts go on, and nothing tells"
+        " whether some wait for a reply: the work there has ended, or the mount hangs.",
+        fix=fix,
+        blocks=("storage_slow",),
+    )
+
+
 def _lacks(
     judge: Judge,
     seen: Observation,

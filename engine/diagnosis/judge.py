@@ -50,6 +50,8 @@ _PRAISE = frozenset({"compute_bound", "memory_bound", "power_bound"})
 # Blind causes that forbid "healthy" whatever the readings: visibly slow and nothing exported says
 # why, and an exporter that has just stopped answering.
 _NEVER_HEALTHY = frozenset({"metrics_missing", "exporter_down"})
+# A mount without requests, beside others that have some: harmless, or it hangs, as the other tells.
+_STANDS_STILL, _WAITED_FOR = "nfs_requests_stopped", "nfs_replies_owed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +149,8 @@ class Judge:
                 Verdict.UNKNOWN
             )  # nothing could be checked: that nothing was found says nothing
         unmeasured = verdict is Verdict.HEALTHY and self._no_yardstick(seen, i)
-        if unmeasured:
+        undecided = verdict is Verdict.HEALTHY and self._undecided(seen, i)
+        if unmeasured or undecided:
             verdict = Verdict.UNKNOWN
         return Judgement(
             entity=entity,
@@ -163,6 +166,7 @@ class Judge:
                 last=[self.causes[r.fired.cause].title for r in past],
             )
             + ((explain.no_yardstick(self, entity),) if unmeasured else ())
+            + ((explain.undecided(self, entity),) if undecided else ())
             + tuple(missing),
             coverage=coverage,
             blind=tuple(f.cause for f in blind),
@@ -179,6 +183,12 @@ class Judge:
         fact = seen.frame.attrs.get("max_sm_clock_mhz")
         known = fact is not None and not np.isnan(fact[i])
         return not known and not any(fresh(seen.frame, s, i) for s in self.yardsticks)
+
+    @staticmethod
+    def _undecided(seen: Observation, i: int) -> bool:
+        """Return whether a mount stands still, and nothing tells whether requests wait."""
+        stopped, owed = (seen.truth.get(s) for s in (_STANDS_STILL, _WAITED_FOR))
+        return stopped is not None and stopped[i] == 1 and owed is not None and owed[i] == 0
 
     def _outlasts_silence(self, ranked: Ranked, seen: Observation, i: int) -> bool:
         """Return whether a cause still stands when the readings have stopped.
