@@ -64,9 +64,9 @@ def _slowest_link(frame: Frame, pieces: Sequence[Piece]) -> None:
         values = piece.series.values[inside & np.isfinite(piece.series.values)]
         if link is None or not values.size or values.max() > 1e13:
             continue
-        mine = means.setdefault(piece.owner, {})
-        mine.setdefault(link[1], []).append(float(values.mean()))
-        newest[piece.owner] = max(newest.get(piece.owner, 0.0), float(piece.series.ts[inside][-1]))
+        owner, last = piece.tag.owner, float(piece.series.ts[inside][-1])
+        means.setdefault(owner, {}).setdefault(link[1], []).append(float(values.mean()))
+        newest[owner] = max(newest.get(owner, 0.0), last)
     found: list[tuple[int, float, float]] = []
     for owner, links in sorted(means.items()):
         totals = [sum(directions) for directions in links.values()]

@@ -56,9 +56,9 @@ def settle(
             continue
         mine: dict[int, dict[_Source, list[Piece]]] = {}
         for piece in some:
-            if piece.owner in doubled:
-                source = (piece.spelling.exporter, piece.place.instance or "")
-                mine.setdefault(piece.owner, {}).setdefault(source, []).append(piece)
+            if piece.tag.owner in doubled:
+                source = (piece.spelling.exporter, piece.tag.place.instance or "")
+                mine.setdefault(piece.tag.owner, {}).setdefault(source, []).append(piece)
         dropped: set[int] = set()
         for owner, sources in sorted(mine.items()):
             told = _contradiction(sources, least, at)
@@ -117,8 +117,8 @@ def moved(pieces: Mapping[str, list[Piece]], places: Sequence[list[Place]]) -> l
     newest: dict[tuple[int, str | None, int | None], float] = {}
     for some in pieces.values():
         for piece in some:
-            if piece.owner in several and piece.series.ts.size:
-                key = (piece.owner, piece.place.host, piece.place.gpu)
+            if piece.tag.owner in several and piece.series.ts.size:
+                key = (piece.tag.owner, piece.tag.place.host, piece.tag.place.gpu)
                 newest[key] = max(newest.get(key, -np.inf), float(piece.series.ts[-1]))
     said = []
     for i in sorted(several):
