@@ -14,6 +14,7 @@ import numpy as np
 
 from engine.catalogue.types import AlternativeRule, Catalogue, CauseRule, NextStep, Pattern
 from engine.diagnosis import explain, logwords
+from engine.diagnosis.blocked import looks_of
 from engine.diagnosis.homes import home
 from engine.diagnosis.observe import Observation, Observer, Trits
 from engine.diagnosis.rank import Fired, Ranked, rank
@@ -70,6 +71,18 @@ class Judgement:
     blind: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What the words of an entity tell by themselves, whatever its readings are.
+
+    ``state`` says of each cause whether its patterns can hold: 1, 0 (cannot tell) or -1.
+    """
+
+    state: Mapping[str, int]
+    derived: Sequence[Derived]
+    coverage: Coverage
+
+
 class Judge:
     """Rules compiled for judging the entities of one scope; used from one event loop.
 
@@ -94,6 +107,7 @@ class Judge:
         slowed = self.observer.conditions.get("throttle_unknown")
         self.yardsticks = (*sorted(slowed.signals), MAX_CLOCK) if slowed else ()
         self.compared_in_job = self.observer.job_signals
+        self.looks = looks_of(self.causes, self.observer.conditions)
         self._asked = _symptoms_of(self.causes.values())
         self._sighted = [c for c, rule in self.causes.items() if rule.class_ is not Class.BLIND]
         of_host = {name for name, rule in self.observer.rules.items() if rule.scope == "node"}
@@ -126,9 +140,8 @@ class Judge:
     ) -> Judgement:
         """Judge entity i. ``unknowns`` False leaves out the list of what was not seen (sweeps)."""
         entity = seen.frame.entities[i]
-        state = {cause: trits.item(i) for cause, trits in states.items()}
-        derived = self._infer(seen, i, state)
-        fired = [self._fired(d, seen, i) for d in derived]
+        told = self._told(seen, i, states)
+        fired = [self._fired(d, seen, i) for d in told.derived]
         ranked = rank(fired)
         blind = [f for f in fired if f.class_ is Class.BLIND]
         acting = [r for r in ranked if _acts(r)]
@@ -143,7 +156,7 @@ class Judge:
         ]
         missing = explain.unknowns(self, seen, i, states) if unknowns and not mute else ()
         verdict = self._verdict(seen, i, diagnoses, notes, blind)
-        coverage = self._coverage(state, {f.cause for f in fired})
+        coverage = told.coverage
         if verdict is Verdict.HEALTHY and not coverage.checked and self._saw_nothing(seen, i):
             verdict = (
                 Verdict.UNKNOWN
@@ -162,7 +175,7 @@ class Judge:
                 seen,
                 i,
                 blind,
-                blocks=[c for c in self.causes if mute and state[c] == 0],
+                blocks=[c for c in self.causes if mute and told.state[c] == 0],
                 last=[self.causes[r.fired.cause].title for r in past],
             )
             + ((explain.no_yardstick(self, entity),) if unmeasured else ())
@@ -204,6 +217,18 @@ class Judge:
         return bool(signals) and all(
             self.catalogue.signals[s].kind in {"code", "enum"} for s in signals
         )
+
+    def _told(self, seen: Observation, i: int, states: Mapping[str, Trits]) -> Told:
+        """Return what the words of entity i tell; of many entities each row of words once."""
+        row = b"" if seen.few else seen.row(i)
+        told = seen.told.get(row) if row else None
+        if told is None:
+            state = {cause: trits.item(i) for cause, trits in states.items()}
+            derived = self._infer(seen, i, state)
+            told = Told(state, derived, self._coverage(state, {d.cause for d in derived}))
+            if row:
+                seen.told[row] = told
+        return told
 
     def _infer(self, seen: Observation, i: int, state: Mapping[str, int]) -> Sequence[Derived]:
         if 1 not in state.values():
@@ -340,7 +365,7 @@ class Judges:
 
 
 def _nothing(frame: Frame, i: int) -> bool:
-    return not any(frame.samples(s, i)[0].size for s in frame.columns)
+    return not any(frame.count(s, i) for s in frame.columns)
 
 
 def core_of(catalogue: Catalogue, scope: str) -> tuple[tuple[str, ...], ...]:
@@ -359,8 +384,8 @@ def missing_core(frame: Frame, i: int, core: Sequence[Sequence[str]] = GPU_CORE)
 
 def fresh(frame: Frame, signal: str, i: int) -> bool:
     """Return whether a signal has a reading within five minutes of the moment judged."""
-    times, _ = frame.samples(signal, i)
-    return bool(times.size) and (not frame.timed or frame.at - times[-1] <= LOOKBACK_S)
+    newest = frame.newest(signal, i)
+    return newest is not None and (not frame.timed or frame.at - newest <= LOOKBACK_S)
 
 
 def _symptoms_of(rules: Iterable[CauseRule]) -> tuple[str, ...]:

@@ -41,6 +41,11 @@ def no_reading(values: Floats, low: float | None, high: float | None, *, counter
     return bad
 
 
+def below_markers(values: Floats) -> bool:
+    """Return whether all values are finite and less than any blank marker, as most are."""
+    return not values.size or bool(values.min() > -np.inf and values.max() < INT32_BLANK)
+
+
 def blank(values: Floats) -> Bools:
     """Return which values are NaN, infinite, or as large as a 64-bit blank marker."""
     bad: Bools = ~np.isfinite(values)

@@ -17,7 +17,7 @@ from engine.samples import Column, Floats, Frame, Ints
 from engine.signals import clean
 from engine.signals.pieces import Origins, Piece
 
-_owner = attrgetter("owner")
+_owner = attrgetter("tag.owner")
 # So many samples are worked on together (0.5 MB a column): numpy's calls no longer matter, and what
 # one pass wrote is in the cache for the next.
 TOGETHER = 1 << 16
@@ -34,40 +34,47 @@ def fill(frame: Frame, signals: Mapping[str, Signal], pieces: Mapping[str, list[
     for name in sorted(pieces):
         pieces[name].sort(key=_owner)
     frame.origins = Origins(frame.origins, pieces)
-    for names in _portions(pieces):
-        _fill(frame, signals, {name: pieces[name] for name in names})
+    sizes = {name: [piece.series.values.size for piece in pieces[name]] for name in sorted(pieces)}
+    for names in _portions(sizes):
+        lengths = [size for name in names for size in sizes[name]]
+        _fill(frame, signals, {name: pieces[name] for name in names}, lengths)
 
 
-def _portions(pieces: Mapping[str, list[Piece]]) -> Iterator[list[str]]:
+def _portions(sizes: Mapping[str, Sequence[int]]) -> Iterator[list[str]]:
     """Yield the signals in order, as many together as have about `TOGETHER` samples."""
     names: list[str] = []
     samples = 0
-    for name in sorted(pieces):
+    for name, lengths in sizes.items():
         names.append(name)
-        samples += sum([piece.series.values.size for piece in pieces[name]])
+        samples += sum(lengths)
         if samples >= TOGETHER:
             yield names
             names, samples = [], 0
-    if names:
+    if samples:
         yield names
 
 
-def _fill(frame: Frame, signals: Mapping[str, Signal], pieces: Mapping[str, list[Piece]]) -> None:
-    """Add the columns of a few signals, their series in the order of their owners."""
+def _fill(
+    frame: Frame,
+    signals: Mapping[str, Signal],
+    pieces: Mapping[str, list[Piece]],
+    lengths: Sequence[int],
+) -> None:
+    """Add the columns of a few signals, their series in the order of their owners.
+
+    ``lengths`` says how many samples each series has.
+    """
     names = list(pieces)
     listed = [piece for name in names for piece in pieces[name]]
-    if not listed:
-        return
     n = len(frame)
-    lengths = np.array([piece.series.values.size for piece in listed], dtype=np.int64)
     number = np.repeat(np.arange(len(names)), [len(pieces[name]) for name in names])
-    owners = np.array([piece.owner for piece in listed], dtype=np.int64)
+    owners = np.array([piece.tag.owner for piece in listed], dtype=np.int64)
     # A cell is one signal of one GPU: cells ascend through all that follows.
     cells = np.repeat(number * n + owners, lengths)
-    values = np.concatenate([piece.series.values for piece in listed])
-    scaled = values * np.repeat(np.array([piece.scale for piece in listed]), lengths)
+    raw = np.concatenate([piece.series.values for piece in listed])
+    values = raw * np.repeat([piece.scale for piece in listed], lengths)
     per_signal = np.bincount(number, weights=lengths, minlength=len(names)).astype(np.int64)
-    bad = _no_reading([signals[name] for name in names], per_signal, values, scaled)
+    bad = _no_reading([signals[name] for name in names], per_signal, raw, values)
     if frame.timed:
         times = np.concatenate(
             [
@@ -81,9 +88,8 @@ def _fill(frame: Frame, signals: Mapping[str, Signal], pieces: Mapping[str, list
         inside = np.ones(values.size, dtype=bool)
     lost = bad & inside
     if lost.any():
-        _record(frame, names, cells[lost], values[lost])
-    keep = inside & ~bad
-    _cut(frame, names, cells[keep], times[keep], scaled[keep])
+        _record(frame, names, cells[lost], raw[lost])
+    _cut(frame, names, *_only(inside & ~bad, cells, times, values))
 
 
 def _no_reading(
@@ -92,12 +98,12 @@ def _no_reading(
     """Return which samples are no readings, given how many samples each signal has."""
     low = np.array([-np.inf if s.low is None else s.low for s in signals])
     high = np.array([np.inf if s.high is None else s.high for s in signals])
-    gauge = np.array([s.kind != "counter" for s in signals])
-    bad = clean.blank(values)
-    bad |= clean.blank32(values) & np.repeat(gauge, counts)
-    bad |= clean.blank(scaled)
-    bad |= scaled < np.repeat(low, counts)
+    bad = scaled < np.repeat(low, counts)
     bad |= scaled > np.repeat(high, counts)
+    if not (clean.below_markers(values) and clean.below_markers(scaled)):
+        gauge = np.array([s.kind != "counter" for s in signals])
+        bad |= clean.blank(values) | clean.blank(scaled)
+        bad |= clean.blank32(values) & np.repeat(gauge, counts)
     code = np.array([s.kind == "code" for s in signals])
     if code.any():
         # A fraction is no code: what was averaged says nothing.
@@ -149,7 +155,16 @@ def _in_time(cells: Ints, times: Floats, values: Floats, n: int) -> tuple[Ints, 
     times[where], values[where] = times[order], values[order]
     last = np.ones(cells.size, dtype=bool)
     last[:-1] = (cells[1:] != cells[:-1]) | (times[1:] != times[:-1])
-    return cells[last], times[last], values[last]
+    return _only(last, cells, times, values)
+
+
+def _only(
+    keep: clean.Bools, cells: Ints, times: Floats, values: Floats
+) -> tuple[Ints, Floats, Floats]:
+    """Return some of the samples, nothing copied if they are all."""
+    if keep.all():
+        return cells, times, values
+    return cells[keep], times[keep], values[keep]
 
 
 def column(values: Floats, times: Floats, owners: Ints, n: int, *, merge: bool) -> Column:

@@ -42,8 +42,10 @@ def _busy_clock(frame: Frame, clock: Column, work: Column) -> None:
     at_work = work.values >= _AT_WORK_PERCENT
     if not at_work.any():
         return
+    # Both ascend, so that each moment has one place where it can be.
     busy = _moments(_owners(work), work.ts)[at_work]
-    keep = np.isin(_moments(owners, clock.ts), busy)
+    moments = _moments(owners, clock.ts)
+    keep = busy[np.minimum(np.searchsorted(busy, moments), busy.size - 1)] == moments
     if keep.any():
         frame.columns["busy_clock"] = column(
             clock.values[keep], clock.ts[keep], owners[keep], len(frame), merge=False
@@ -64,9 +66,9 @@ def _slowest_link(frame: Frame, pieces: Sequence[Piece]) -> None:
         values = piece.series.values[inside & np.isfinite(piece.series.values)]
         if link is None or not values.size or values.max() > 1e13:
             continue
-        mine = means.setdefault(piece.owner, {})
-        mine.setdefault(link[1], []).append(float(values.mean()))
-        newest[piece.owner] = max(newest.get(piece.owner, 0.0), float(piece.series.ts[inside][-1]))
+        owner, last = piece.tag.owner, float(piece.series.ts[inside][-1])
+        means.setdefault(owner, {}).setdefault(link[1], []).append(float(values.mean()))
+        newest[owner] = max(newest.get(owner, 0.0), last)
     found: list[tuple[int, float, float]] = []
     for owner, links in sorted(means.items()):
         totals = [sum(directions) for directions in links.values()]

@@ -66,7 +66,7 @@ def add_counted(frame: Frame, counters: Sequence[Piece]) -> None:
     gauge = frame.columns.get("xid")
     if frame.timed:
         found = [
-            (piece.owner, ts, code)
+            (piece.tag.owner, ts, code)
             for piece in counters
             for ts, code in xid_changes(piece.series, start)
             if start <= ts <= frame.at
@@ -76,7 +76,7 @@ def add_counted(frame: Frame, counters: Sequence[Piece]) -> None:
             sample
             for k, piece in enumerate(counters)
             if (code := counted_now(piece.series)) is not None
-            for sample in ((piece.owner, k + 0.5, 0.0), (piece.owner, k + 1.0, code))
+            for sample in ((piece.tag.owner, k + 0.5, 0.0), (piece.tag.owner, k + 1.0, code))
         ]
         # What a scrape without times tells is of the moment 0, the older code of the gauge first.
         last = len(counters) + 1.0
@@ -100,9 +100,9 @@ def add_counted(frame: Frame, counters: Sequence[Piece]) -> None:
     owners = owners.astype(np.int64)
     frame.columns["xid"] = column(codes, times, owners, len(frame), merge=True)
     for piece in counters:
-        if piece.owner in hidden:  # the gauge does not show it: the counter is what to look at
-            frame.origins[("xid", piece.owner)] = replace(origin(piece), scale=1.0)
-        frame.origins.setdefault(("xid", piece.owner), replace(origin(piece), scale=1.0))
+        if piece.tag.owner in hidden:  # the gauge does not show it: the counter is what to look at
+            frame.origins[("xid", piece.tag.owner)] = replace(origin(piece), scale=1.0)
+        frame.origins.setdefault(("xid", piece.tag.owner), replace(origin(piece), scale=1.0))
 
 
 def _hidden(

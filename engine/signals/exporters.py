@@ -61,8 +61,8 @@ def settle(
         doubled = several if len({p.spelling.exporter for p in some}) > 1 else scraped
         mine: dict[int, list[Piece]] = {}
         for piece in some if doubled else ():
-            if piece.owner in doubled:
-                mine.setdefault(piece.owner, []).append(piece)
+            if piece.tag.owner in doubled:
+                mine.setdefault(piece.tag.owner, []).append(piece)
         changed: dict[int, list[Piece]] = {}
         for owner, own in sorted(mine.items()):
             sources = Sourced.of(own, at)
@@ -79,7 +79,7 @@ def settle(
                 said.setdefault(key, []).append(f"{told}; {_USED[how]}")
         kept[name] = some
         if changed:
-            kept[name] = [piece for piece in some if piece.owner not in changed]
+            kept[name] = [piece for piece in some if piece.tag.owner not in changed]
             kept[name] += [piece for own in changed.values() for piece in own]
     return kept, [_with_more(texts) for texts in said.values()]
 
@@ -134,13 +134,13 @@ def _spliced(sources: Sequence[Sourced], *, level: bool) -> list[Piece]:
 
 def _named(piece: Piece, sources: Sequence[Sourced]) -> Piece:
     """Return a piece whose query shows its exporter alone."""
-    more = []
+    found = piece.tag.identity(piece.series.labels)
     for label in ("instance", "job"):
         own = piece.series.labels.get(label)
         others = {p.series.labels.get(label) for s in sources for p in s.pieces}
-        if own and len(others) > 1 and all(m.label != label for m in piece.identity):
-            more.append(Matcher(label, "=", own))
-    return replace(piece, identity=(*piece.identity, *more))
+        if own and len(others) > 1 and all(m.label != label for m in found):
+            found = (*found, Matcher(label, "=", own))
+    return replace(piece, tag=replace(piece.tag, identity=lambda _: found))
 
 
 def _bits_differ(sources: Sequence[Sourced]) -> bool:

@@ -101,8 +101,9 @@ def _read(
     keep = ~clean.no_reading(values, signal.low, signal.high, counter=signal.kind == "counter")
     keep &= (times >= frame.at - frame.window_s) & (times <= frame.at)
     of_host = np.repeat(np.arange(len(by_host)), [len(some) for some in by_host.values()])
-    owners = np.repeat(of_host, lengths)[keep]
-    times, values = times[keep], values[keep]
+    owners = np.repeat(of_host, lengths)
+    if not keep.all():
+        owners, times, values = owners[keep], times[keep], values[keep]
     ends = np.cumsum(np.bincount(owners, minlength=len(by_host))).tolist()
     out: dict[str, tuple[Floats, Floats]] = {}
     for host, start, end in zip(by_host, [0, *ends[:-1]], ends, strict=True):

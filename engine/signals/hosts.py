@@ -55,10 +55,12 @@ def host_of(name: str, labels: Mapping[str, str], known: Mapping[str, str]) -> s
         labels: of the series.
         known: address to host (see `addresses`).
     """
-    address = host_of_instance(labels.get("instance"))
     if name.startswith(_NUMA) and labels.get("node", "").isdigit():
         labels = {label: value for label, value in labels.items() if label != "node"}
-    return first(labels, HOST_LABELS) or known.get(address or "", address)
+    if named := first(labels, HOST_LABELS):
+        return named
+    address = host_of_instance(labels.get("instance"))
+    return known.get(address or "", address)
 
 
 def _as_known(name: str, hosts: set[str]) -> str:

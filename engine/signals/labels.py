@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from engine.model import Entity, Kind
 
@@ -73,6 +74,8 @@ def first(labels: Mapping[str, str], names: tuple[str, ...]) -> str | None:
     return None
 
 
+# Thousands of series share a few scrape addresses.
+@lru_cache(maxsize=4096)
 def host_of_instance(instance: str | None) -> str | None:
     """Return the host of a scrape address (``10.0.4.9:9400`` gives ``10.0.4.9``)."""
     if not instance:

@@ -25,7 +25,7 @@ def drop_unmeasured(
     kept = dict(pieces)
     for signal in UNMEASURED if sliced else ():
         kept[signal] = [
-            p for p in pieces.get(signal, ()) if p.owner not in sliced or p.series.values.any()
+            p for p in pieces.get(signal, ()) if p.tag.owner not in sliced or p.series.values.any()
         ]
         if not kept[signal]:
             del kept[signal]

@@ -16,6 +16,7 @@ _GPU_JOB = re.compile(r"dcgm|gpu|nvidia|amd", re.IGNORECASE)
 _NODE_JOB = re.compile(r"\bnode\b|node[-_]exporter", re.IGNORECASE)
 _GPU_PORTS = frozenset({"9400", "9835"})
 _NODE_PORTS = frozenset({"9100"})
+_Signals = list[tuple[Signal, float]]
 
 
 def up_signal(job: str, instance: str, *, gpu_exporter: bool) -> str | None:
@@ -33,26 +34,29 @@ class NodeSignals:
 
     def __init__(self, catalogue: Catalogue) -> None:
         self._spellings = catalogue.spellings
-        self._telling: dict[str, tuple[str, ...]] = {}
-        self._known: dict[tuple[str | None, ...], list[tuple[Signal, float]]] = {}
+        # By name: the labels that tell signals apart, and what was found for their values.
+        self._known: dict[str, tuple[tuple[str, ...], dict[tuple[str | None, ...], _Signals]]] = {}
 
-    def of(self, series: RawSeries, *, gpu_exporter: bool) -> list[tuple[Signal, float]]:
+    def of(self, series: RawSeries, *, gpu_exporter: bool) -> _Signals:
         """Return (signal, factor to its unit) for all that a series is, each signal once."""
         name, labels = series.name, series.labels
         if name == "up":
             job, instance = labels.get("job", ""), labels.get("instance", "")
             meant = up_signal(job, instance, gpu_exporter=gpu_exporter)
             return [pair for pair in self._match(series) if pair[0].id == meant]
-        if name not in self._telling:
-            pairs = self._spellings.get(name, ())
-            self._telling[name] = tuple(sorted({key for _, found in pairs for key in found.match}))
-        key = (name, *(labels.get(label) for label in self._telling[name]))
-        known = self._known.get(key)
+        known = self._known.get(name)
         if known is None:
-            known = self._known[key] = self._match(series)
-        return known
+            pairs = self._spellings.get(name, ())
+            telling = tuple(sorted({key for _, found in pairs for key in found.match}))
+            known = self._known[name] = (telling, {})
+        telling, found = known
+        key = tuple([labels.get(label) for label in telling])
+        signals = found.get(key)
+        if signals is None:
+            signals = found[key] = self._match(series)
+        return signals
 
-    def _match(self, series: RawSeries) -> list[tuple[Signal, float]]:
+    def _match(self, series: RawSeries) -> _Signals:
         found: dict[str, tuple[Signal, float]] = {}
         for signal, spelling in self._spellings.get(series.name, ()):
             if signal.scope == "node" and spelling.match.items() <= series.labels.items():

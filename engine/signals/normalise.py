@@ -41,7 +41,7 @@ from engine.signals.labels import (
 from engine.signals.mig import drop_unmeasured
 from engine.signals.others import node_frame, other_frames
 from engine.signals.overlap import apart, moved
-from engine.signals.pieces import Piece
+from engine.signals.pieces import Piece, Tag
 from engine.signals.rails import kinds, rails
 from engine.signals.service import derive
 from engine.signals.smi import smi_facts
@@ -74,16 +74,6 @@ class Readings:
     stated: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
-class _Known:
-    """What is learnt once from labels that many series share."""
-
-    owner: int
-    place: Place
-    identity: tuple[Matcher, ...]
-    exporter: str
-
-
 @held_off()
 def build_frame(
     batch: Batch, catalogue: Catalogue, *, at: float | None, window_s: float
@@ -98,7 +88,7 @@ def build_frame(
     """
     timed = at is not None and any(s.timed for s in batch.series)
     moment = at if timed and at is not None else 0.0
-    pieces, places, node_series = _sort_out(batch.series, catalogue)
+    pieces, places, tags, node_series = _sort_out(batch.series, catalogue)
     uname = [one for one in batch.series if one.name == UNAME]
     hosts = addresses(uname, (place for group in places for place in group))
     told = apart(pieces, places, hosts)
@@ -107,6 +97,8 @@ def build_frame(
     percent = _percent_exporters(pieces, catalogue)
     order = sorted(range(len(places)), key=lambda i: _place_key(places[i]))
     rank = {old: new for new, old in enumerate(order)}
+    for tag in tags:
+        tag.owner = rank[tag.owner]
     groups = [places[i] for i in order]
     entities = [gpu_entity(group) for group in groups]
     frame = Frame(
@@ -114,17 +106,16 @@ def build_frame(
         at=moment,
         timed=timed,
         columns={},
-        attrs=_attributes(entities, catalogue, _makers(pieces, rank)),
+        attrs=_attributes(entities, catalogue, pieces),
         host=_numbers((e.cluster or "", e.host) for e in entities),
         window_s=window_s,
         job=_numbers((e.cluster or "", e.job) for e in entities),
     )
-    for signal_id, group in pieces.items():
-        ratio = catalogue.signals[signal_id].unit == "ratio"
-        for piece in group:
-            piece.owner = rank[piece.owner]
-            if ratio and piece.spelling.unit == "ratio" and piece.exporter in percent:
-                piece.scale /= 100.0
+    for signal_id, group in pieces.items() if percent else ():
+        if catalogue.signals[signal_id].unit == "ratio":
+            for piece in group:
+                if piece.spelling.unit == "ratio" and piece.tag.exporter in percent:
+                    piece.scale /= 100.0
     used, contradictions = settle(pieces, groups, catalogue.signals, catalogue.bits, moment)
     fill(frame, catalogue.signals, used)
     instances = [frozenset(p.instance for p in group if p.instance) for group in groups]
@@ -151,13 +142,20 @@ def build_frame(
 
 def _sort_out(
     series: list[RawSeries], catalogue: Catalogue
-) -> tuple[dict[str, list[Piece]], list[list[Place]], list[RawSeries]]:
-    """Sort series by signal and by physical GPU; node series are kept apart."""
+) -> tuple[dict[str, list[Piece]], list[list[Place]], list[Tag], list[RawSeries]]:
+    """Sort series by signal and by physical GPU; node series are kept apart.
+
+    Returns:
+        Signal id to its series, the places of each GPU, what tells them apart, the node series.
+    """
     pieces: dict[str, list[Piece]] = {}
     index: dict[tuple[str, str], int] = {}
     places: list[list[Place]] = []
     nodes: list[RawSeries] = []
-    known: dict[tuple[str, ...], _Known | None] = {}
+    # By the names of labels, of which an exporter has few sets, and by their values.
+    known: dict[tuple[str, ...], dict[tuple[str, ...], Tag | None]] = {}
+    names: tuple[str, ...] = ()
+    tags = known.setdefault(names, {})
     spellings = catalogue.spellings
     facts = smi_facts(series)
     for one in series:
@@ -168,33 +166,33 @@ def _sort_out(
             nodes.append(one)
             continue
         labels = one.labels
-        signature = (*labels, *labels.values())
-        if signature not in known:
+        if (own := tuple(labels)) != names:
+            names = own
+            tags = known.setdefault(names, {})
+        values = tuple(labels.values())
+        tag = tags.get(values)
+        if tag is None:
+            if values in tags:
+                continue  # such labels name no GPU
             place = facts.complete(locate(labels))
-            known[signature] = None
-            if place.key[1]:
-                owner = index.setdefault(place.key, len(places))
-                if owner == len(places):
-                    places.append([])
-                places[owner].append(place)
-                exporter = place.instance or place.host or "the exporter"
-                known[signature] = _Known(owner, place, _identity(labels), exporter)
-        found = known[signature]
-        if found is None:
-            continue
+            tags[values] = None
+            if not place.key[1]:
+                continue
+            owner = index.setdefault(place.key, len(places))
+            if owner == len(places):
+                places.append([])
+            places[owner].append(place)
+            exporter = place.instance or place.host or "the exporter"
+            tag = tags[values] = Tag(owner, place, exporter, _identity)
         for signal, spelling in pairs:
             if not spelling.match or spelling.match.items() <= labels.items():
-                piece = Piece(
-                    found.owner,
-                    one,
-                    spelling,
-                    found.exporter,
-                    found.place,
-                    found.identity,
-                    spelling.scale,
-                )
-                pieces.setdefault(signal.id, []).append(piece)
-    return pieces, places, nodes
+                piece = Piece(tag, one, spelling, spelling.scale)
+                if signal.id in pieces:
+                    pieces[signal.id].append(piece)
+                else:
+                    pieces[signal.id] = [piece]
+    found = [tag for some in known.values() for tag in some.values() if tag]
+    return pieces, places, found, nodes
 
 
 def _place_key(group: list[Place]) -> tuple[str, str, int, str]:
@@ -212,17 +210,12 @@ def _numbers(names: Iterable[tuple[str, str | None]]) -> Ints:
     return np.array(found, dtype=np.int64)
 
 
-def _makers(pieces: Mapping[str, list[Piece]], rank: Mapping[int, int]) -> dict[int, str]:
-    """Return the vendor of each GPU as its exporter tells it, by the names of its metrics."""
-    return {rank[p.owner]: p.spelling.vendor for group in pieces.values() for p in group}
-
-
 def _attributes(
-    entities: list[Entity], catalogue: Catalogue, makers: Mapping[int, str]
+    entities: list[Entity], catalogue: Catalogue, pieces: Mapping[str, list[Piece]]
 ) -> dict[str, Floats]:
     """Return the ``gpu.*`` facts of each entity's model, NaN where not known.
 
-    ``gpu.amd`` is also known from the exporter, where the model is not.
+    ``gpu.amd`` is also known by the names of an exporter's metrics, where the model is not.
     """
     cache: dict[str | None, Mapping[str, float]] = {}
     out: dict[str, Floats] = {}
@@ -235,9 +228,12 @@ def _attributes(
                 out[name] = np.full(len(entities), np.nan)
             out[name][i] = value
     amd = out.setdefault("amd", np.full(len(entities), np.nan))
-    for i, maker in makers.items():
-        if np.isnan(amd[i]):
-            amd[i] = float(maker == "amd")
+    without = np.isnan(amd)
+    if without.any():
+        makers = {p.tag.owner: p.spelling.vendor for group in pieces.values() for p in group}
+        for i in np.flatnonzero(without).tolist():
+            if i in makers:
+                amd[i] = float(makers[i] == "amd")
     return out
 
 
@@ -247,15 +243,20 @@ def _percent_exporters(pieces: Mapping[str, list[Piece]], catalogue: Catalogue) 
     for signal_id, group in pieces.items():
         if catalogue.signals[signal_id].unit != "ratio":
             continue
-        for piece in group:
-            if piece.spelling.unit != "ratio" or piece.exporter in found:
+        ratios = [piece for piece in group if piece.spelling.unit == "ratio"]
+        if not ratios:
+            continue
+        # A NaN or a blank among them, and each series is looked at closer.
+        together = np.concatenate([piece.series.values for piece in ratios])
+        if together.max(initial=0.0) <= _PERCENT_ABOVE:
+            continue
+        for piece in ratios:
+            if piece.tag.exporter in found:
                 continue
             values = piece.series.values
-            if not values.size or values.max() <= _PERCENT_ABOVE:
-                continue  # with a NaN among them it is looked at closer
             top = values[values <= _PERCENT_MAX]  # blanks are far above
             if top.size and top.max() > _PERCENT_ABOVE:
-                found.add(piece.exporter)
+                found.add(piece.tag.exporter)
     return sorted(found)
 
 
@@ -293,22 +294,19 @@ _Seen = dict[tuple[str | None, _User | None], float]
 
 def _newest(pieces: Mapping[str, list[Piece]], n: int) -> list[_Seen]:
     """Return, per GPU, the newest sample time of every (MIG instance, workload)."""
-    last: dict[int, tuple[int, Place, float]] = {}
+    tags: dict[int, Tag] = {}
     for group in pieces.values():
         for piece in group:
-            ts = piece.series.ts
-            if ts.size:
-                # Series with the same labels share their place: what it says is read once.
-                key = id(piece.place)
-                time = ts.item(-1)
-                known = last.get(key)
-                if known is None or time > known[2]:
-                    last[key] = (piece.owner, piece.place, time)
+            ts, tag = piece.series.ts, piece.tag
+            if ts.size and (time := ts.item(-1)) > tag.newest:
+                tag.newest = time
+                tags[id(tag)] = tag
     out: list[_Seen] = [{} for _ in range(n)]
-    for owner, place, time in last.values():
+    for tag in tags.values():
+        place, seen = tag.place, out[tag.owner]
         job = ("job", place.job) if place.job else None
         user = (place.mig, place.workload or job)
-        out[owner][user] = max(out[owner].get(user, 0.0), time)
+        seen[user] = max(seen.get(user, 0.0), tag.newest)
     return out
 
 

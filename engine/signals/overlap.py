@@ -14,7 +14,7 @@ import numpy as np
 
 from engine.samples import Matcher
 from engine.signals.labels import HOST_LABELS, Place, first, host_of_instance
-from engine.signals.pieces import Piece
+from engine.signals.pieces import Identity, Piece
 
 # Seen in two places within this, it is not known which was the later (s).
 AT_ONCE_S = 60.0
@@ -34,7 +34,7 @@ class _Machine:
         labels = piece.series.labels
         named = first(labels, HOST_LABELS) is not None
         address = host_of_instance(labels.get("instance")) or ""
-        names = {piece.place.host or "", address, addresses.get(address, "")}
+        names = {piece.tag.place.host or "", address, addresses.get(address, "")}
         names |= {labels.get(label, "") for label in HOST_LABELS}
         self.names |= {name.lower() for name in names if name}
         self.exporters.add((piece.spelling.exporter, named))
@@ -88,9 +88,9 @@ def apart(
     found: dict[int, dict[str, _Machine]] = {}
     for some in pieces.values():
         for piece in some:
-            if piece.owner in several and piece.place.host:
-                by_host = found.setdefault(piece.owner, {})
-                by_host.setdefault(piece.place.host, _Machine()).add(piece, addresses)
+            if piece.tag.owner in several and piece.tag.place.host:
+                by_host = found.setdefault(piece.tag.owner, {})
+                by_host.setdefault(piece.tag.place.host, _Machine()).add(piece, addresses)
     said = []
     for owner, by_host in sorted(found.items()):
         machines = _distinct(by_host[host] for host in sorted(by_host))
@@ -98,17 +98,17 @@ def apart(
         twins = [m for m in machines if m is not latest and m.beside(latest)]
         if not twins or not places[owner][0].uuid:
             continue
-        everyone = sorted([latest, *twins], key=lambda m: str(m.pieces[0].place.host))
+        everyone = sorted([latest, *twins], key=lambda m: str(m.pieces[0].tag.place.host))
         for k, machine in enumerate(everyone):
-            mine = {id(piece.place): piece.place for piece in machine.pieces}
+            mine = {id(piece.tag.place): piece.tag.place for piece in machine.pieces}
             if k:
                 places[owner] = [p for p in places[owner] if id(p) not in mine]
                 places.append(list(mine.values()))
-            for piece in machine.pieces:
-                piece.owner = len(places) - 1 if k else owner
-                piece.identity = (*piece.identity, *_host(piece))
+            for tag in {id(piece.tag): piece.tag for piece in machine.pieces}.values():
+                tag.owner = len(places) - 1 if k else owner
+                tag.identity = _with_host(tag.identity)
         board = places[owner][0].uuid or ""
-        said.append(twice(board, [_name(m.pieces[0].place) for m in everyone]))
+        said.append(twice(board, [_name(m.pieces[0].tag.place) for m in everyone]))
     return said
 
 
@@ -131,11 +131,17 @@ def _distinct(machines: Iterable[_Machine]) -> list[_Machine]:
     return out
 
 
-def _host(piece: Piece) -> tuple[Matcher, ...]:
-    labels = piece.series.labels
-    label = next((name for name in (*HOST_LABELS, "instance") if labels.get(name)), None)
-    known = label is None or any(m.label == label for m in piece.identity)
-    return () if label is None or known else (Matcher(label, "=", labels[label]),)
+def _with_host(identity: Identity) -> Identity:
+    """Return what gives the same matchers, and one for the host if there is none."""
+
+    def with_host(labels: Mapping[str, str]) -> tuple[Matcher, ...]:
+        found = identity(labels)
+        label = next((name for name in (*HOST_LABELS, "instance") if labels.get(name)), None)
+        if label is None or any(m.label == label for m in found):
+            return found
+        return (*found, Matcher(label, "=", labels[label]))
+
+    return with_host
 
 
 def _name(place: Place) -> str:
@@ -157,8 +163,8 @@ def moved(pieces: Mapping[str, list[Piece]], places: Sequence[list[Place]]) -> l
     newest: dict[tuple[int, str | None, int | None], float] = {}
     for some in pieces.values():
         for piece in some:
-            if piece.owner in several and piece.series.ts.size:
-                key = (piece.owner, piece.place.host, piece.place.gpu)
+            if piece.tag.owner in several and piece.series.ts.size:
+                key = (piece.tag.owner, piece.tag.place.host, piece.tag.place.gpu)
                 newest[key] = max(newest.get(key, -np.inf), float(piece.series.ts[-1]))
     said = []
     for i in sorted(several):

@@ -30,7 +30,7 @@ def listed(pieces: Sequence[Piece]) -> list[Piece]:
     """
     per_owner: dict[int, list[Piece]] = {}
     for piece in pieces:
-        per_owner.setdefault(piece.owner, []).append(piece)
+        per_owner.setdefault(piece.tag.owner, []).append(piece)
     return [_newest(group) for group in per_owner.values()]
 
 

@@ -83,7 +83,7 @@ class Sourced:
         """
         found: dict[tuple[str, str, str], list[Piece]] = {}
         for piece in pieces:
-            where = piece.place
+            where = piece.tag.place
             key = (piece.spelling.exporter, where.scraper or "", where.instance or "")
             found.setdefault(key, []).append(piece)
         if len(found) < 2:

@@ -10,7 +10,7 @@ from engine.samples import Frame, RawSeries
 from engine.signals.clean import FP64_BLANK, INT32_BLANK
 from engine.signals.columns import fill
 from engine.signals.labels import locate
-from engine.signals.pieces import Piece
+from engine.signals.pieces import Piece, Tag
 
 AT, WINDOW_S, GPUS = 1000.0, 100.0, 3
 BLANKS = (INT32_BLANK, FP64_BLANK, 9.3e18, float("nan"), float("inf"))
@@ -39,7 +39,9 @@ def as_piece(owner, scale, samples):
     values = np.array([v for _, v in samples])
     place = locate({"UUID": f"GPU-{owner}"})
     spelling = Spelling("m", "W", scale)
-    return Piece(owner, RawSeries("m", {}, ts, values), spelling, "x", place, (), scale)
+    return Piece(
+        Tag(owner, place, "x", lambda _: ()), RawSeries("m", {}, ts, values), spelling, scale
+    )
 
 
 def is_reading(value, scale, of):
