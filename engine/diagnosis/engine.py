@@ -14,7 +14,7 @@ from engine.catalogue.types import Catalogue
 from engine.collector import held_off
 from engine.diagnosis.compose import compose, with_found
 from engine.diagnosis.culprits import named, suspects, without_strangers
-from engine.diagnosis.fetch import LOOKBACK_LOST_S, Fetched, Fetcher, matches
+from engine.diagnosis.fetch import Fetched, Fetcher, matches
 from engine.diagnosis.gathered import gathered
 from engine.diagnosis.joblinks import bad_links
 from engine.diagnosis.judge import Judgement, Judges, missing_core
@@ -25,6 +25,7 @@ from engine.diagnosis.mapped import over
 from engine.diagnosis.past import dated, with_past
 from engine.diagnosis.present import current, late, silent
 from engine.diagnosis.related import OWN, beside, gpus, own
+from engine.diagnosis.selecting import LOOKBACK_LOST_S
 from engine.diagnosis.sited import resolved, with_absent
 from engine.diagnosis.targets import distinct, entity_of, hosts_of
 from engine.errors import UsageError

@@ -12,8 +12,9 @@ import numpy as np
 from rapidfuzz import fuzz, process
 
 from engine.diagnosis.byhost import host_matchers
-from engine.diagnosis.fetch import LOOKBACK_LOST_S, Fetched, Fetcher, matches
+from engine.diagnosis.fetch import Fetched, Fetcher, matches
 from engine.diagnosis.present import silent
+from engine.diagnosis.selecting import LOOKBACK_LOST_S
 from engine.errors import UsageError
 from engine.model import Entity, Kind
 from engine.samples import Column, Frame, Selection

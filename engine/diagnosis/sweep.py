@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from engine.diagnosis.fetch import LOOKBACK_LOST_S, Fetched, Fetcher
+from engine.diagnosis.fetch import Fetched, Fetcher
 from engine.diagnosis.logged import short_host, strangers, unmatched
 from engine.diagnosis.logwatch import LogWatch
 from engine.diagnosis.present import current, newest, silent
 from engine.diagnosis.railpeers import RailPeers
+from engine.diagnosis.selecting import LOOKBACK_LOST_S
 from engine.diagnosis.sweepaway import judged, of_gpus, pods_alone, targets
 from engine.diagnosis.sweepgroups import Group, Listing, groups, listing
 from engine.diagnosis.sweepholds import Server

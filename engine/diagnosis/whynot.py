@@ -11,10 +11,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from engine.catalogue.nearest import did_you_mean
 from engine.catalogue.types import Catalogue, SymptomRule
 from engine.diagnosis.engine import DEFAULT_WINDOW_S, Engine
-from engine.diagnosis.fetch import LOOKBACK_LOST_S
 from engine.diagnosis.mapped import labelled
 from engine.diagnosis.present import silent
 from engine.diagnosis.related import beside
+from engine.diagnosis.selecting import LOOKBACK_LOST_S
 from engine.diagnosis.whynotmodel import Outcome, RuleCheck, WhyNot
 from engine.diagnosis.whynotparts import Examiner
 from engine.errors import SourceError, UsageError

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from engine.catalogue.types import Catalogue
-from engine.diagnosis.fetch import LOOKBACK_LOST_S
 from engine.diagnosis.judge import Judge, Judgement, Judges
 from engine.diagnosis.observe import Observation, Trits
 from engine.diagnosis.present import current, silent
+from engine.diagnosis.selecting import LOOKBACK_LOST_S
 from engine.history.episodes import Fire, Key
 from engine.history.replaymodel import Ended
 from engine.model import Effect, Entity

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 from engine.catalogue.types import Catalogue
 from engine.diagnosis.engine import DEFAULT_WINDOW_S
-from engine.diagnosis.fetch import LOOKBACK_LOST_S
+from engine.diagnosis.selecting import LOOKBACK_LOST_S
 from engine.errors import SourceError, UsageError
 from engine.history.episodes import Episodes
 from engine.history.panel import Panel, Tally, readings_at
