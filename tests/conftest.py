@@ -2,6 +2,7 @@
 
 import signal
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -26,3 +27,33 @@ FIRST = Path(__file__).parent / "scenarios"
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: FIRST not in item.path.parents)
+
+
+# The tests of these files share servers that are started for them, or one profiler: each file is run
+# by one process. (The marks of pytest-xdist 3.8 for this have no effect with pytest 9.2.)
+TOGETHER = frozenset(
+    f"tests/{name}.py"
+    for name in (
+        "bot/serve/test_watch",
+        "engine/capture/test_real_nsys",
+        "engine/condition/test_against_prometheus",
+        "engine/export/test_grafana",
+        "scenarios/test_demo_fleet",
+        "scenarios/test_installed_wheel",
+        "scenarios/test_watch",
+    )
+)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    if config.getvalue("dist") != "loadgroup":
+        return None
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Scheduling(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file = nodeid.partition("::")[0]
+            return file if file in TOGETHER else nodeid
+
+    return Scheduling(config, log)

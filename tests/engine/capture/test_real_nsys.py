@@ -16,8 +16,6 @@ from engine import capture
 from engine.capture import CaptureError, Phase, Via
 from tests.engine.capture.conftest import MemoryJournal, gpu, request_for
 
-pytestmark = pytest.mark.xdist_group("nsys")
-
 
 def os_calls(report, folder):
     """Return how many OS calls a report holds, by nsys's own export."""

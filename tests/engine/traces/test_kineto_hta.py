@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from functools import cache
 from pathlib import Path
 
 import orjson
@@ -30,14 +31,21 @@ def as_hta_sees_it(path: Path) -> bytes:
     return orjson.dumps(trace)
 
 
-def raw(path: Path) -> Figures:
-    return figures_of(iter([gzip.decompress(path.read_bytes())]), "chrome_trace")
+@cache
+def seen(name: str) -> Figures:
+    return figures_of(iter([as_hta_sees_it(capture("kineto", name))]), "chrome_trace")
+
+
+@cache
+def raw(name: str) -> Figures:
+    packed = capture("kineto", name).read_bytes()
+    return figures_of(iter([gzip.decompress(packed)]), "chrome_trace")
 
 
 @pytest.mark.parametrize("name", EXPECTED)
 def test_the_same_with_its_definitions(name: str) -> None:
     hta = EXPECTED[name]
-    figures = figures_of(iter([as_hta_sees_it(capture("kineto", name))]), "chrome_trace")
+    figures = seen(name)
     (device,) = figures.devices
 
     assert device.span_ms * 1e3 == pytest.approx(hta["span_us"], abs=NEAR_US)
@@ -54,7 +62,7 @@ def test_the_same_with_its_definitions(name: str) -> None:
 
 @pytest.mark.parametrize("name", EXPECTED)
 def test_every_kernel(name: str) -> None:
-    figures = figures_of(iter([as_hta_sees_it(capture("kineto", name))]), "chrome_trace")
+    figures = seen(name)
     ours = {k.name[:100]: k for k in figures.devices[0].top_kernels}
     kernels = [k for k in EXPECTED[name]["kernels"] if k["type"] != "MEMORY"]
     # What HTA's wider kernel type takes in, and names that are alike in their first 100 characters.
@@ -75,7 +83,7 @@ def test_every_kernel(name: str) -> None:
 
 @pytest.mark.parametrize("name", EXPECTED)
 def test_copies(name: str) -> None:
-    figures = figures_of(iter([as_hta_sees_it(capture("kineto", name))]), "chrome_trace")
+    figures = seen(name)
     copies = figures.devices[0].copies
     for hta in EXPECTED[name]["kernels"]:
         if not hta["name"].startswith("Memcpy"):
@@ -90,7 +98,7 @@ def test_copies(name: str) -> None:
 def test_as_it_is_differs_by_waits_only(name: str) -> None:
     path = capture("kineto", name)
     hta = EXPECTED[name]
-    (device,) = raw(path).devices
+    (device,) = raw(name).devices
     trace = orjson.loads(gzip.decompress(path.read_bytes()))
     waits = any(e.get("cat") == "cuda_sync" for e in trace["traceEvents"])
     same = device.busy_ms * 1e3 == pytest.approx(hta["span_us"] - hta["idle_us"], abs=NEAR_US)
@@ -100,7 +108,7 @@ def test_as_it_is_differs_by_waits_only(name: str) -> None:
 @pytest.mark.parametrize("name", EXPECTED)
 def test_launches(name: str) -> None:
     hta = EXPECTED[name]
-    (device,) = raw(capture("kineto", name)).devices
+    (device,) = raw(name).devices
     if not hta["launched"]:
         # HTA knows the calls of CUDA only, not those of HIP.
         assert "ROCm" in name
