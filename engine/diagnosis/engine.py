@@ -20,7 +20,7 @@ from engine.diagnosis.joblinks import bad_links
 from engine.diagnosis.judge import Judgement, Judges, missing_core
 from engine.diagnosis.logged import earlier, elsewhere, unknown_logs, unmatched
 from engine.diagnosis.logwatch import LogWatch
-from engine.diagnosis.lost import lost, no_such_entity, no_such_port, placeholder
+from engine.diagnosis.lost import lost, no_such_entity, no_such_port, placeholder, with_warnings
 from engine.diagnosis.mapped import over
 from engine.diagnosis.past import dated, with_past
 from engine.diagnosis.present import current, late, silent
@@ -107,6 +107,8 @@ class Engine:
         watch = LogWatch(logs)
         try:
             readings, chosen = await self._read(target, source, got, watch)
+        except UsageError as error:
+            raise with_warnings(error, [*got.warnings, *source.take_warnings()]) from None
         finally:
             await watch.aclose()
         if services := readings.others.get("service"):

@@ -131,6 +131,15 @@ def _no_such(target: Target, places: list[Place]) -> UsageError:
     )
 
 
+def with_warnings(error: UsageError, warnings: list[str]) -> UsageError:
+    """Return the error with what went wrong in reading: what is not found may stand there."""
+    if error.code != "no_such_target" or not warnings:
+        return error
+    more = f" (and {len(warnings) - 1} more warnings)" if len(warnings) > 1 else ""
+    hint = "; ".join(text for text in (error.hint, f"{warnings[0]}{more}") if text)
+    return UsageError(error.message, hint=hint, code=error.code)
+
+
 def no_such_port(target: Target, readings: Readings, chosen: list[int]) -> UsageError | None:
     """Return the error for ``HOST:NUMBER`` that can be neither a GPU nor the port of an exporter.
 

@@ -76,6 +76,7 @@ class ExporterReader:
         self._lines: list[str] = []
         self._size = 0
         self._left_out = 0
+        self._doubled, self._doubles = "", 0
         self._places: set[tuple[str, ...]] = {()}
 
     def feed(self, number: int, text: str) -> bool:
@@ -96,8 +97,10 @@ class ExporterReader:
     def finish(self) -> Result:
         """Judge the readings, and name what is odd about them."""
         collected, catalogue = self._collected, self._context.catalogue
+        more = f" (and {self._doubles - 1} more like it)" if self._doubles > 1 else ""
+        doubled = [f"{self._doubled}{more}."] if self._doubled else []
         if not collected.series and not collected.valueless and not self._families.declared:
-            return Result()
+            return Result(notes=doubled, kinds=["metrics"] if doubled else [])
         from engine.readers.amd_series import amd_slowed  # noqa: PLC0415
         from engine.readers.series_oddities import series_oddities  # noqa: PLC0415
         from engine.readers.serving.metrics import serving_findings  # noqa: PLC0415
@@ -109,7 +112,7 @@ class ExporterReader:
             *self._families.oddities(collected),
         ]
         findings.sort(key=lambda f: _SEVERITIES.index(f.severity))
-        result = Result(findings=findings)
+        result = Result(findings=findings, notes=doubled)
         result.kinds = list(dict.fromkeys(["metrics", *(f.kind for f in findings)]))
         if self._context.diagnose is not None and any(
             collected.judged(s) for s in collected.series.values()
@@ -140,8 +143,8 @@ class ExporterReader:
         raw = text.encode("utf-8", "replace")
         try:
             name, labels, end = parse_head(raw)
-        except LineError:
-            return False
+        except LineError as error:
+            return self._unread(number, head[1], str(error))
         words = raw[end:].partition(b"#")[0].split()
         if not words and name in _XID_GAUGES and labels.get("err_code", "").isdecimal():
             words = [labels["err_code"][:9].encode()]  # the label repeats what the value was
@@ -167,6 +170,14 @@ class ExporterReader:
         )
         self._keep(text, tuple(labels[key] for key in _PLACE if key in labels))
         return True
+
+    def _unread(self, number: int, name: str, why: str) -> bool:
+        """Note a line that a label stands in twice; anything else may be a query, or prose."""
+        doubled = why.endswith(" is given twice") and self._collected.knows(name)
+        if doubled:
+            self._doubled = self._doubled or f"Line {number} is not read: {why}"
+            self._doubles += 1
+        return doubled
 
     def _keep(self, text: str, place: tuple[str, ...] = ()) -> None:
         size = len(text) + 1

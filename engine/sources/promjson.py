@@ -12,7 +12,7 @@ import orjson
 
 from engine.errors import SourceError
 from engine.samples import Floats, RawSeries
-from engine.sources.text import looks_like_html, show, start_of
+from engine.sources.text import looks_like_html, not_told, show, start_of
 
 # Takes our secrets out of what a server says, before it is shortened: half a secret is not found.
 Redact = Callable[[str], str]
@@ -75,6 +75,9 @@ def parse_answer(body: bytes, where: str, result_type: str, redact: Redact) -> A
             ) from e
         if body.lstrip()[:1] in {b"{", b"["}:
             raise _bad(where, "answers with JSON that is cut off or broken", "try again") from e
+        if other := not_told(body):
+            hint = "look at what a proxy in between does, and check the URL"
+            raise _bad(where, f"answers with {other} instead of JSON", hint) from e
         said = show(redact(start_of(body)), 60)
         raise _bad(where, f"does not answer with JSON: {said}") from e
     if not isinstance(document, dict):

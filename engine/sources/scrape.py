@@ -18,7 +18,7 @@ from engine.samples import Batch, Matcher, RawSeries, Selection
 from engine.sources.httpoptions import HttpOptions, parse_url, shown_url
 from engine.sources.matching import Wanted, distinct, pick, series_key
 from engine.sources.table import Samples, SeriesIndex
-from engine.sources.text import looks_like_html, show, start_of
+from engine.sources.text import looks_like_html, not_told, show, start_of
 from engine.sources.textreader import TextReader
 from engine.sources.web import WebClient
 from engine.sources.weberrors import bad_status
@@ -64,6 +64,8 @@ class _Exporter:
         self.reader.stamp = stamp
         self.reader.read([body])
         if self.reader.samples == before:
+            if other := not_told(body):
+                raise _no_metrics(f"{self.shown} answers with {other} instead of metrics")
             said = show(redact(start_of(body)), 60) or "-"
             raise _no_metrics(f"{self.shown} does not answer with metrics: {said}")
         self.changed = self.changed or self._last not in {None, body}

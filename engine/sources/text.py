@@ -25,6 +25,21 @@ def looks_like_html(body: bytes) -> bool:
     return start.startswith((b"<!doctype html", b"<html", b"<head", b"<!--"))
 
 
+def looks_binary(body: bytes) -> bool:
+    """Tell whether an answer is no text: packed, in UTF-16, or noise."""
+    start = body[:512]
+    return b"\0" in start or start.decode("utf-8", "replace").count("\ufffd") > len(start) // 16
+
+
+def not_told(body: bytes) -> str:
+    """Return what an answer is that is not shown: empty or binary; nothing for a text."""
+    if not body.strip():
+        return "nothing"
+    if body.startswith(b"\x1f\x8b"):
+        return "packed data (gzip) that it does not call packed"
+    return "binary data" if looks_binary(body) else ""
+
+
 def some(names: list[str] | tuple[str, ...], limit: int = 3) -> str:
     """Return ``a, b, c and 4 more`` for a list that may be long."""
     shown = ", ".join(show(name, 80) for name in names[:limit])

@@ -7,6 +7,7 @@ import ssl
 from collections.abc import Callable
 
 import aiohttp
+from aiohttp.http_exceptions import ContentEncodingError
 
 from engine.errors import SourceError
 from engine.sources.httpoptions import HttpOptions
@@ -77,17 +78,39 @@ def explain(
             if where.startswith("https:")
             else "check that it is a metrics server; it may want https://",
         )
+    if _unpacking(error):
+        return SourceError(
+            f"{where} packs its answer in another way than it says or was asked for "
+            "(Content-Encoding)",
+            hint="ask the server itself, or see what a proxy in between does to its answers",
+            code="source_bad_answer",
+        )
     if isinstance(error, aiohttp.ClientPayloadError):
         return SourceError(
             f"{where} broke off in the middle of an answer",
             hint="try again; look into the server's or the proxy's log",
             code="source_bad_answer",
         )
+    # What the library says of a malformed answer are its own words, and parts of the answer.
+    raw = isinstance(error, aiohttp.ClientResponseError)
+    said = "" if raw else f": {show(redact(str(error)))}"
     return SourceError(
-        f"{where} does not answer in HTTP: {show(redact(str(error)))}",
-        hint="check the URL",
+        f"{where} does not answer in HTTP{said}",
+        hint="check the URL: scheme, host and port",
         code="source_bad_answer",
     )
+
+
+def _unpacking(error: BaseException) -> bool:
+    """Tell whether an answer could not be unpacked."""
+    seen: BaseException | None = error
+    for _ in range(5):
+        if seen is None:
+            return False
+        if isinstance(seen, ContentEncodingError) or "content-encoding" in str(seen).lower():
+            return True
+        seen = seen.__cause__ or seen.__context__
+    return False
 
 
 def _tls_error(error: BaseException) -> ssl.SSLError | None:

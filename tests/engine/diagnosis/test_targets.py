@@ -6,6 +6,7 @@ import pytest
 
 from engine.errors import UsageError
 from engine.model import Kind, Verdict
+from engine.sources import FileSource
 from tests.support.memory import MemorySource
 from tests.support.readings import (
     AT,
@@ -312,3 +313,14 @@ async def test_a_model_whose_name_has_a_number_sign(text, engine_of):
         for model, host in (("a#b", "node-1"), ("a", "node-2"))
     ]
     assert (await ask(served, text)).target.name == engine_of
+
+
+async def test_a_host_whose_lines_could_not_be_read_is_told_with_the_file_and_the_line(tmp_path):
+    file = tmp_path / "node.prom"
+    file.write_text(
+        'DCGM_FI_DEV_GPU_TEMP{gpu="0",Hostname="other"} 60\n'
+        'DCGM_FI_DEV_GPU_TEMP{gpu="0",gpu="0",Hostname="node-1"} 60\n'
+    )
+    with pytest.raises(UsageError) as error:
+        await engine().why("node-1:0", FileSource([file]))
+    assert f"{file}:2: label gpu of DCGM_FI_DEV_GPU_TEMP is given twice" in error.value.one_line()

@@ -248,3 +248,12 @@ def test_too_much_text_is_judged_in_part_and_said(
     monkeypatch.setattr(ExporterReader, "LIMIT", 1_000)
     answer = read((line("DCGM_FI_DEV_GPU_TEMP", 41) * 100).encode(), catalogue)
     assert any("gpuwhy sweep --metrics" in note for note in answer.notes)
+
+
+@pytest.mark.parametrize("good", ["", line("DCGM_FI_DEV_GPU_TEMP", 60)])
+def test_a_label_that_stands_twice_is_named_by_line(read_text: ReadText, good: str) -> None:
+    doubled = 'DCGM_FI_DEV_GPU_TEMP{gpu="0",gpu="1"} 60\n'
+    answer = read_text(doubled + good + doubled)
+    said = "Line 1 is not read: label gpu of DCGM_FI_DEV_GPU_TEMP is given twice (and 1 more"
+    assert any(said in note for note in answer.notes)
+    assert answer.kinds == ("metrics",)

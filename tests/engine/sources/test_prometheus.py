@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import email.utils
+import gzip
 import json
 import ssl
 import time
@@ -156,7 +157,8 @@ async def test_unknown_host() -> None:
     [
         ("<!DOCTYPE html><html><body>Sign in", "URL answers with a web page instead of JSON"),
         (GOOD[:-20], "URL answers with JSON that is cut off or broken"),
-        ("", "URL does not answer with JSON"),
+        ("", "URL answers with nothing instead of JSON; look at what a proxy"),
+        ("\ufeff\x00{\x00", "URL answers with binary data instead of JSON"),
         ("\x1b[31mhello\nworld", "URL does not answer with JSON: [31mhello world"),
         ("[1, 2]", "URL answers with JSON of another kind"),
         ('{"status": "ok"}', "URL answers with JSON of another kind"),
@@ -186,6 +188,38 @@ async def test_wrong_bodies(body: str, line: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("encoding", "body", "words"),
+    [
+        ("gzip", GOOD.encode(), "packs its answer in another way than it says"),
+        ("deflate", b"\x00\x01noise", "packs its answer in another way than it says"),
+        ("br", b"noise", "packs its answer in another way than it says"),
+        ("zstd", b"noise", "packs its answer in another way than it says"),
+        ("gzip", gzip.compress(GOOD.encode())[:20], "answers with nothing instead of JSON"),
+        ("", gzip.compress(GOOD.encode()), "answers with packed data (gzip) that it does not call"),
+    ],
+)
+async def test_answers_that_cannot_be_unpacked(encoding: str, body: bytes, words: str) -> None:
+    said = f"Content-Encoding: {encoding}\r\n" if encoding else ""
+
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        head = f"HTTP/1.1 200 OK\r\n{said}Content-Length: {len(body)}\r\nConnection: close\r\n\r\n"
+        writer.write(head.encode() + body)
+        await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_server(talk, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    with pytest.raises(SourceError) as caught:
+        await ask(f"http://127.0.0.1:{port}")
+    server.close()
+    line = caught.value.one_line()
+    assert words in line
+    assert "proxy" in line
+    assert not any(word in line for word in ("message=", "install", "Errno", "zlib", "\ufffd"))
+
+
+@pytest.mark.parametrize(
     ("status", "body", "words"),
     [
         (
@@ -208,7 +242,7 @@ async def test_wrong_bodies(body: str, line: str) -> None:
         (429, "slow down", "HTTP 429: slow down; too many requests"),
         (500, "x" * 5000, "HTTP 500: xxx"),
         (503, "", "HTTP 503; the server is not ready"),
-        (204, "", "does not answer with JSON"),
+        (204, "", "answers with nothing instead of JSON"),
     ],
 )
 async def test_error_statuses(status: int, body: str, words: str) -> None:
@@ -303,7 +337,7 @@ async def test_something_that_does_not_speak_http() -> None:
         await ask(f"http://127.0.0.1:{port}")
     server.close()
     await server.wait_closed()
-    assert "does not answer in HTTP" in caught.value.message
+    assert caught.value.message.endswith("does not answer in HTTP")
 
 
 async def test_answers_beyond_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:

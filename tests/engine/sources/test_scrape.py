@@ -138,7 +138,7 @@ async def test_an_exporter_that_fails_once() -> None:
             answers("<html>Sign in</html>"),
             "answers with a web page, not metrics; check the address",
         ),
-        (answers(""), "does not answer with metrics: -"),
+        (answers(""), "answers with nothing instead of metrics"),
         (answers('{"a": 1}'), 'does not answer with metrics: {"a": 1}'),
         (answers("", status=404), "does not know this path (HTTP 404); exporters usually serve"),
         (answers("token?", status=401), "refuses access (HTTP 401): token?; give credentials"),
