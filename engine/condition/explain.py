@@ -7,39 +7,25 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from engine.condition import single
+from engine.condition.compared import Comparison
 from engine.condition.lacking import of_one
 from engine.condition.memo import One
-from engine.condition.sentence import COMPARED, Writer, codes_in_words
+from engine.condition.sentence import Writer, codes_in_words
 from engine.condition.tree import (
     LOOKBACK,
-    MIRRORED,
-    NEGATED,
-    Absolute,
-    Age,
     And,
-    Attr,
-    Binary,
     ChangedTo,
-    Coalesce,
     Compare,
     Has,
     IsCode,
-    Negative,
     Not,
-    Number,
-    Numeric,
     Or,
-    PastNumber,
     PastTruth,
     Presence,
     Reading,
-    Share,
     Truthy,
-    limits_of,
-    signals_of,
-    walk,
 )
-from engine.condition.units import span_of, unit_of, written
+from engine.condition.units import span_of, written
 from engine.model import Number as Value
 from engine.model import Truth
 
@@ -98,6 +84,7 @@ class Explainer:
         self.writer = writer
         self.catalogue = writer.catalogue
         self.text = text
+        self._comparisons: dict[Compare, Comparison] = {}
 
     def terms(self, tree: Truthy, one: One) -> tuple[Term, ...]:
         """Return the terms that decided, in written order."""
@@ -149,79 +136,24 @@ class Explainer:
         return " and ".join(parts)
 
     def _compare(self, node: Compare, one: One) -> Term:
-        main, other, op = node.left, node.right, node.op
-        if (not signals_of(main) and signals_of(other)) or isinstance(main, Number):
-            main, other, op = other, main, MIRRORED[op]
-        used, other = self._used(main, one), self._used(other, one)
-        # Where a constant stood in for every reading, the readings asked for are named.
-        named = any(isinstance(n, Reading | Share | Age | Attr) for n in walk(used))
-        main = used if named else main
-        unit = unit_of(main, self.catalogue) or unit_of(other, self.catalogue)
-        value, threshold = single.number(main)(one), single.number(other)(one)
-        held = op if single.truth(node)(one) >= 0 else NEGATED[op]
-        seen, limit = written(value, unit), written(threshold, unit)
-        if seen == limit and value != threshold:
-            seen, limit = written(value, unit, 7), written(threshold, unit, 7)
-        about = self._parts(main, one)
-        source = "" if isinstance(other, Number) else f" ({self.writer.phrase(other)})"
-        what = f"{self.writer.phrase(main)} is {seen}"
-        if isinstance(main, Share):
-            title, bits = self.writer.title(main.signal), " or ".join(main.bits)
-            what = f"{title}: {bits} in {seen} of the samples over {span_of(main.window_s)}"
-        says = f"{what}{about}, {COMPARED[held]} {limit}{source}"
-        first = next((n for n in walk(main) if isinstance(n, Reading | Share)), None)
-        shift = sum(n.offset_s for n in walk(main) if isinstance(n, PastNumber))
-        names = signals_of(main) or tuple(
-            f"gpu.{n.name}" for n in walk(main) if isinstance(n, Attr)
-        )
-        function = "age"
-        if first is not None:
-            function = first.function if isinstance(first, Reading) else "share"
+        comparison = self._comparisons.get(node)
+        if comparison is None:
+            comparison = self._comparisons[node] = Comparison(node, self.writer)
+        found = comparison.of(one)
+        value, threshold = found.value(one), found.threshold(one)
         return Term(
-            signal=names[0],
-            says=says,
+            signal=found.signal,
+            says=found.says(comparison.held(one), value, threshold, one),
             value=_known(value),
-            unit=unit,
-            op=op,
+            unit=found.unit,
+            op=comparison.op,
             threshold=_known(threshold),
-            window_s=float(first.window_s) if first is not None else None,
-            function=function,
-            q=first.q if isinstance(first, Reading) else None,
-            offset_s=float(shift),
-            limits=tuple(dict.fromkeys((*limits_of(used), *limits_of(other)))),
+            window_s=found.window_s,
+            function=found.function,
+            q=found.q,
+            offset_s=found.shift_s,
+            limits=found.limits,
         )
-
-    def _parts(self, node: Numeric, one: One) -> str:
-        """Write the readings behind a computed number: ``(SM clock 510 MHz, ...)``."""
-        if isinstance(node, Reading | Share) or len(signals_of(node)) < 2:
-            return ""
-        inner = [n for n in walk(node) if isinstance(n, Reading | Attr)]
-        if any(isinstance(n, PastNumber) for n in walk(node)):
-            return ""
-        shown = (f"{self.writer.phrase(n)} {self._value(n, one)}" for n in dict.fromkeys(inner))
-        return f" ({', '.join(shown)})"
-
-    def _value(self, node: Numeric, one: One) -> str:
-        return written(single.number(node)(one), unit_of(node, self.catalogue))
-
-    def _used(self, node: Numeric, one: One) -> Numeric:
-        """Return a number with each choice replaced by the alternative that was used."""
-        match node:
-            case Coalesce(options=options):
-                for option in options:
-                    if not math.isnan(single.number(option)(one)):
-                        return self._used(option, one)
-                return node
-            case Binary(left=left, right=right):
-                first, second = self._used(left, one), self._used(right, one)
-                same = first is left and second is right
-                return node if same else replace(node, left=first, right=second)
-            case Negative(operand=operand) | Absolute(operand=operand):
-                return replace(node, operand=self._used(operand, one))
-            case PastNumber(operand=operand) if one.timed:
-                return replace(node, operand=self._used(operand, one.earlier(node.offset_s)))
-            case _:
-                return node
 
     def _newest(self, signal: str, one: One) -> float:
         return single.number(Reading("last", signal, LOOKBACK))(one)

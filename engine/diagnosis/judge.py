@@ -68,6 +68,18 @@ class Judgement:
     blind: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What the words of an entity tell by themselves, whatever its readings are.
+
+    ``state`` says of each cause whether its patterns can hold: 1, 0 (cannot tell) or -1.
+    """
+
+    state: Mapping[str, int]
+    derived: Sequence[Derived]
+    coverage: Coverage
+
+
 class Judge:
     """Rules compiled for judging the entities of one scope; used from one event loop.
 
@@ -124,9 +136,8 @@ class Judge:
     ) -> Judgement:
         """Judge entity i. ``unknowns`` False leaves out the list of what was not seen (sweeps)."""
         entity = seen.frame.entities[i]
-        state = {cause: trits.item(i) for cause, trits in states.items()}
-        derived = self._infer(seen, i, state)
-        fired = [self._fired(d, seen, i) for d in derived]
+        told = self._told(seen, i, states)
+        fired = [self._fired(d, seen, i) for d in told.derived]
         ranked = rank(fired)
         blind = [f for f in fired if f.class_ is Class.BLIND]
         acting = [r for r in ranked if _acts(r)]
@@ -141,7 +152,7 @@ class Judge:
         ]
         missing = explain.unknowns(self, seen, i, states) if unknowns and not mute else ()
         verdict = self._verdict(seen, i, diagnoses, notes, blind)
-        coverage = self._coverage(state, {f.cause for f in fired})
+        coverage = told.coverage
         if verdict is Verdict.HEALTHY and not coverage.checked and self._saw_nothing(seen, i):
             verdict = (
                 Verdict.UNKNOWN
@@ -159,7 +170,7 @@ class Judge:
                 seen,
                 i,
                 blind,
-                blocks=[c for c in self.causes if mute and state[c] == 0],
+                blocks=[c for c in self.causes if mute and told.state[c] == 0],
                 last=[self.causes[r.fired.cause].title for r in past],
             )
             + ((explain.no_yardstick(self, entity),) if unmeasured else ())
@@ -194,6 +205,18 @@ class Judge:
         return bool(signals) and all(
             self.catalogue.signals[s].kind in {"code", "enum"} for s in signals
         )
+
+    def _told(self, seen: Observation, i: int, states: Mapping[str, Trits]) -> Told:
+        """Return what the words of entity i tell; of many entities each row of words once."""
+        row = b"" if seen.few else seen.row(i)
+        told = seen.told.get(row) if row else None
+        if told is None:
+            state = {cause: trits.item(i) for cause, trits in states.items()}
+            derived = self._infer(seen, i, state)
+            told = Told(state, derived, self._coverage(state, {d.cause for d in derived}))
+            if row:
+                seen.told[row] = told
+        return told
 
     def _infer(self, seen: Observation, i: int, state: Mapping[str, int]) -> Sequence[Derived]:
         if 1 not in state.values():

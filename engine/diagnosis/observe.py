@@ -23,6 +23,7 @@ from engine.samples import Frame
 
 if TYPE_CHECKING:
     from engine.diagnosis.blocked import BlockedMany
+    from engine.diagnosis.judge import Told
 
 Trits = npt.NDArray[np.int8]
 Bools = npt.NDArray[np.bool_]
@@ -41,7 +42,8 @@ class Observation:
     on a single sample or an unproven hold time. ``few`` says that only a few entities were asked
     about; ``blocked`` keeps what undecided causes of all entities lack, once it was worked out, and
     ``lacks`` what is said of that: most entities of a fleet lack the same. ``alone`` is what is
-    said of readings that cannot be compared, ``mates`` how many entities each host has.
+    said of readings that cannot be compared, ``mates`` how many entities each host has, ``told``
+    what the words alone tell, by `row`.
     """
 
     frame: Frame
@@ -53,6 +55,15 @@ class Observation:
     lacks: dict[Hashable, tuple[Lack, ...]] = field(default_factory=dict)
     alone: dict[Hashable, Unknown] = field(default_factory=dict)
     mates: dict[int, int] = field(default_factory=dict)
+    told: dict[bytes, Told] = field(default_factory=dict)
+    _rows: Trits | None = None
+
+    def row(self, i: int) -> bytes:
+        """Return the truths of all symptoms of entity i: most entities of a fleet share a few."""
+        if self._rows is None:
+            self._rows = np.stack(list(self.truth.values()), axis=1)
+        row: bytes = self._rows[i].tobytes()
+        return row
 
     def words(self, i: int, symptoms: Iterable[str]) -> dict[str, Truth]:
         """Return the truth of some symptoms for entity i."""

@@ -130,6 +130,8 @@ def _children(causes: Mapping[Key, Fired]) -> dict[Key, list[Key]]:
     An effect of several causes hangs beneath the nearest: where A brings about B and C, and B
     brings about C, then C hangs beneath B. Of causes equally near the first in order takes it.
     """
+    if len(causes) < 2:
+        return {}
     edges = _edges(causes)
     reach = {key: _reachable(edges, key) for key in causes}
     # Rules in a circle are refused on loading; here the first in order becomes the cause, so that

@@ -75,12 +75,13 @@ class Program:
         A symptom that is not in ``truths`` is unknown. Without any true symptom that a rule asks
         for, nothing can be derived (every rule has a positive condition): then no facts matter.
         """
-        found = [s for s, truth in truths.items() if truth == Truth.TRUE and s in self._true_words]
+        words, true, unknown = self._true_words, Truth.TRUE, Truth.UNKNOWN
+        found = [s for s, truth in truths.items() if truth == true and s in words]
         if found:
             found += [
                 word
                 for word, symptom in self._unknown_words
-                if truths.get(symptom, Truth.UNKNOWN) == Truth.UNKNOWN
+                if truths.get(symptom, unknown) == unknown
             ]
         return tuple(sorted(found))
 

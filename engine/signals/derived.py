@@ -42,8 +42,10 @@ def _busy_clock(frame: Frame, clock: Column, work: Column) -> None:
     at_work = work.values >= _AT_WORK_PERCENT
     if not at_work.any():
         return
+    # Both ascend, so that each moment has one place where it can be.
     busy = _moments(_owners(work), work.ts)[at_work]
-    keep = np.isin(_moments(owners, clock.ts), busy)
+    moments = _moments(owners, clock.ts)
+    keep = busy[np.minimum(np.searchsorted(busy, moments), busy.size - 1)] == moments
     if keep.any():
         frame.columns["busy_clock"] = column(
             clock.values[keep], clock.ts[keep], owners[keep], len(frame), merge=False

@@ -146,7 +146,10 @@ def _sort_out(
     index: dict[tuple[str, str], int] = {}
     places: list[list[Place]] = []
     nodes: list[RawSeries] = []
-    known: dict[tuple[str, ...], Tag | None] = {}
+    # By the names of labels, of which an exporter has few sets, and by their values.
+    known: dict[tuple[str, ...], dict[tuple[str, ...], Tag | None]] = {}
+    names: tuple[str, ...] = ()
+    tags = known.setdefault(names, {})
     spellings = catalogue.spellings
     facts = smi_facts(series)
     for one in series:
@@ -157,13 +160,16 @@ def _sort_out(
             nodes.append(one)
             continue
         labels = one.labels
-        signature = (*labels, *labels.values())
-        tag = known.get(signature)
+        if (own := tuple(labels)) != names:
+            names = own
+            tags = known.setdefault(names, {})
+        values = tuple(labels.values())
+        tag = tags.get(values)
         if tag is None:
-            if signature in known:
+            if values in tags:
                 continue  # such labels name no GPU
             place = facts.complete(locate(labels))
-            known[signature] = None
+            tags[values] = None
             if not place.key[1]:
                 continue
             owner = index.setdefault(place.key, len(places))
@@ -171,7 +177,7 @@ def _sort_out(
                 places.append([])
             places[owner].append(place)
             exporter = place.instance or place.host or "the exporter"
-            tag = known[signature] = Tag(owner, place, exporter, _identity)
+            tag = tags[values] = Tag(owner, place, exporter, _identity)
         for signal, spelling in pairs:
             if not spelling.match or spelling.match.items() <= labels.items():
                 piece = Piece(tag, one, spelling, spelling.scale)
@@ -179,7 +185,8 @@ def _sort_out(
                     pieces[signal.id].append(piece)
                 else:
                     pieces[signal.id] = [piece]
-    return pieces, places, [tag for tag in known.values() if tag], nodes
+    found = [tag for some in known.values() for tag in some.values() if tag]
+    return pieces, places, found, nodes
 
 
 def _place_key(group: list[Place]) -> tuple[str, str, int, str]:
