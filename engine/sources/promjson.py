@@ -11,12 +11,15 @@ import numpy as np
 import orjson
 
 from engine.errors import SourceError
-from engine.samples import RawSeries
+from engine.samples import Floats, RawSeries
 from engine.sources.text import looks_like_html, show, start_of
 
 # Takes our secrets out of what a server says, before it is shortened: half a secret is not found.
 Redact = Callable[[str], str]
 _MOST_REMARKS = 100
+_OF_NUMBERS = b"0123456789.eE+-,"
+# So many values are read at once: more takes memory, and one NaN takes time for all beside it.
+_TOGETHER = 1 << 14
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,11 +117,13 @@ def to_series(answer: Answer, where: str) -> list[RawSeries]:
     try:
         given = [s for s in answer.result if "values" in s]
         counts = [len(s["values"]) for s in given]
-        pairs = chain.from_iterable(s["values"] for s in given)
-        flat = np.fromiter(
-            map(float, chain.from_iterable(pairs)), dtype=np.float64, count=2 * sum(counts)
-        )
-        ts, values = flat[0::2].copy(), flat[1::2].copy()
+        total = sum(counts)
+        flat = list(chain.from_iterable(chain.from_iterable([s["values"] for s in given])))
+        ts = np.fromiter(flat[0::2], dtype=np.float64, count=total)
+        values = np.empty(total)
+        for start in range(0, total, _TOGETHER):
+            end = min(start + _TOGETHER, total)
+            values[start:end] = _numbers(flat[2 * start + 1 : 2 * end : 2], end - start)
         series = []
         end = 0
         for one, count in zip(given, counts, strict=True):
@@ -129,6 +134,25 @@ def to_series(answer: Answer, where: str) -> list[RawSeries]:
     except (KeyError, TypeError, ValueError) as e:
         raise _bad(where, "answers with a matrix that is malformed") from e
     return series
+
+
+def _numbers(texts: list[Any], count: int) -> Floats:
+    """Turn the text of so many numbers into numbers.
+
+    Where all are what JSON calls a number, its reader takes a sixth of the time of `float`.
+
+    Raises:
+        TypeError, ValueError: some are no numbers, or there are fewer.
+    """
+    try:
+        joined = ",".join(texts).encode()
+        if not joined.translate(None, _OF_NUMBERS):
+            numbers = orjson.loads(b"[%b]" % joined)
+            if len(numbers) == count:
+                return np.fromiter(numbers, dtype=np.float64, count=count)
+    except (TypeError, ValueError):
+        pass  # not all are text, or of the form of JSON: NaN, +Inf, 1.
+    return np.fromiter(map(float, texts), dtype=np.float64, count=count)
 
 
 def to_vector(answer: Answer, where: str) -> list[tuple[Mapping[str, str], float]]:

@@ -6,6 +6,7 @@ import email.utils
 import ipaddress
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 import aiohttp
 from yarl import URL
@@ -215,6 +216,8 @@ def _encoding(url: URL) -> str:
     return "identity" if local else "gzip"
 
 
+# All answers of a wave have the same.
+@lru_cache(maxsize=16)
 def _date(text: str | None) -> float | None:
     try:
         return email.utils.parsedate_to_datetime(text).timestamp() if text else None
