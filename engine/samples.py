@@ -148,6 +148,18 @@ class Frame:
         """Return whether the samples of a signal have times."""
         return self.timed or signal in self.placed
 
+    def count(self, signal: str, i: int) -> int:
+        """Return how many samples of one signal entity i has."""
+        column = self.columns.get(signal)
+        return 0 if column is None else column.offsets.item(i + 1) - column.offsets.item(i)
+
+    def newest(self, signal: str, i: int) -> float | None:
+        """Return the time of the newest sample (Unix s), None if there is no reading."""
+        if not self.count(signal, i):
+            return None
+        column = self.columns[signal]
+        return column.ts.item(column.offsets.item(i + 1) - 1)
+
     def samples(self, signal: str, i: int) -> tuple[Floats, Floats]:
         """Return (times, values) of one signal of entity i; both empty if there is no reading."""
         column = self.columns.get(signal)

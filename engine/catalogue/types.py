@@ -7,9 +7,9 @@ kind of YAML entry; ``engine.catalogue.schema`` holds the validation.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 from engine.catalogue.nearest import fold
@@ -348,8 +348,14 @@ class Catalogue:
 
     def model_for(self, name: str | None) -> GpuModel | None:
         """Return the GPU model that an exporter's ``modelName`` means, exact names first."""
-        if not name:
-            return None
+        return self._model_of(name) if name else None
+
+    @cached_property
+    def _model_of(self) -> Callable[[str], GpuModel | None]:
+        """The same, remembered: a fleet has few models, and each question names its own again."""
+        return lru_cache(maxsize=256)(self._find_model)
+
+    def _find_model(self, name: str) -> GpuModel | None:
         for model in self.models:
             if name in model.match:
                 return model

@@ -88,6 +88,7 @@ class Comparison:
 
     Attributes:
         op: the operator, the number that is shown on its left.
+        truth: judges the comparison as it is written.
     """
 
     def __init__(self, node: Compare, writer: Writer) -> None:
@@ -97,7 +98,7 @@ class Comparison:
         self.op = op
         self._main = main
         self._used, self._other = _chooser(main), _chooser(other)
-        self._truth = single.truth(node)
+        self.truth = single.truth(node)
         self._writer = writer
         self._known: dict[tuple[Numeric, Numeric], Compared] = {}
 
@@ -111,7 +112,7 @@ class Comparison:
 
     def held(self, one: One) -> str:
         """Return the operator that holds: the opposite one where the comparison is false."""
-        return self.op if self._truth(one) >= 0 else NEGATED[self.op]
+        return self.op if self.truth(one) >= 0 else NEGATED[self.op]
 
     def _compared(self, used: Numeric, other: Numeric) -> Compared:
         writer, catalogue = self._writer, self._writer.catalogue

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 
 import numpy as np
 
@@ -64,6 +65,10 @@ class Condition:
         self._fleet = fleet.truth(tree)
         self._explainer = Explainer(Writer(catalogue), text)
 
+    @cached_property
+    def _lacking(self) -> lacking.OneLack:
+        return lacking.of_one(self.tree)
+
     def __repr__(self) -> str:
         return f"Condition({self.text!r})"
 
@@ -124,7 +129,7 @@ class Condition:
         Empty if the condition is not unknown. Of alternatives (``coalesce``) all are named.
         """
         _check(frame, memo)
-        return frozenset(lacking.of_one(self.tree)(memo.one(i, frame.at)))
+        return frozenset(self._lacking(memo.one(i, frame.at)))
 
     def lacking(self, frame: Frame, memo: Memo, unknown: Flags) -> dict[str, Flags]:
         """Return the same for many entities: for each name of `missing`, who lacks it.

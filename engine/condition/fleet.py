@@ -280,6 +280,9 @@ def _changed_to(fleet: Fleet, node: ChangedTo) -> Truths:
     rows = fleet.segments(node.signal, node.window_s)
     if rows is None:
         return out
+    if node.codes.isdisjoint(fleet.memo.distinct(node.signal)):
+        out[rows.rows] = -1
+        return out
     # A code without a time, or alone, may be old or new; other values are no change to it.
     out[rows.rows] = np.where(windows.any_of(rows, node.codes), 0, -1)
     some = rows.at_least(2)

@@ -27,11 +27,13 @@ class Memo:
         self.frame = frame
         self.by_group: dict[tuple[str, int, float], float] = {}
         self._members: dict[str, dict[int, list[int]]] = {}
+        self._numbers: dict[str, list[int]] = {}
         self._groups: dict[str, Groups] = {}
         self._ones: dict[tuple[int, float], One] = {}
         self._fleets: dict[float, Fleet] = {}
         self._series: dict[tuple[str, int], tuple[list[float], list[float]]] = {}
         self._extent: dict[str, tuple[float, float]] = {}
+        self._distinct: dict[str, frozenset[float]] = {}
 
     def one(self, i: int, at: float) -> One:
         """Return entity ``i`` as seen at ``at``."""
@@ -57,11 +59,27 @@ class Memo:
             found = self._series[key] = (ts.tolist(), values.tolist())
         return found
 
+    def numbers(self, group: str) -> list[int]:
+        """Return the number of each entity's group, -1 where it is not known."""
+        found = self._numbers.get(group)
+        if found is None:
+            found = self._numbers[group] = self.frame.group(group).tolist()
+        return found
+
     def extent(self, signal: str, column: Column) -> tuple[float, float]:
         """Return the oldest and newest sample time in a column that is not empty."""
         found = self._extent.get(signal)
         if found is None:
             found = self._extent[signal] = (float(column.ts.min()), float(column.ts.max()))
+        return found
+
+    def distinct(self, signal: str) -> frozenset[float]:
+        """Return the values that a signal has anywhere in the frame."""
+        found = self._distinct.get(signal)
+        if found is None:
+            column = self.frame.columns.get(signal)
+            values = [] if column is None else np.unique(column.values).tolist()
+            found = self._distinct[signal] = frozenset(values)
         return found
 
     @cached_property
@@ -78,7 +96,7 @@ class Memo:
         found = self._members.get(group)
         if found is None:
             found = self._members[group] = {}
-            for i, number in enumerate(self.frame.group(group).tolist()):
+            for i, number in enumerate(self.numbers(group)):
                 if number >= 0:
                     found.setdefault(number, []).append(i)
         return found

@@ -59,7 +59,7 @@ def has_bits(value: float, mask: int) -> bool:
 
 def share(values: Sequence[float], mask: int) -> float:
     """Return the fraction of samples with any of the bits set."""
-    return sum(has_bits(v, mask) for v in values) / len(values)
+    return sum([values.count(v) for v in set(values) if has_bits(v, mask)]) / len(values)
 
 
 def middle(ranked: Sequence[float]) -> float:

@@ -222,7 +222,7 @@ def _first_known(options: list[OneNumber]) -> OneNumber:
 
 def _members(one: One, group: str) -> list[One]:
     """Return the entities of the same group, itself included; none if that is not known."""
-    number = int(one.memo.frame.group(group)[one.i])
+    number = one.memo.numbers(group)[one.i]
     return [one.memo.one(j, one.at) for j in one.memo.members(group).get(number, ())]
 
 
@@ -231,7 +231,7 @@ def _for_group(node: Peers | PeerCount, compute: OneNumber) -> OneNumber:
     key, group = normal(node), node.group
 
     def run(one: One) -> float:
-        where = (key, int(one.memo.frame.group(group)[one.i]), one.at)
+        where = (key, one.memo.numbers(group)[one.i], one.at)
         value = one.memo.by_group.get(where)
         if value is None:
             value = one.memo.by_group[where] = compute(one)
@@ -327,8 +327,9 @@ def _changed_to(one: One, node: ChangedTo) -> int:
     if lo >= hi:
         return 0
     inside = values[lo:hi]
+    if node.codes.isdisjoint(inside):
+        return -1
     if not one.memo.frame.has_times(node.signal) or len(inside) == 1:
-        # A code without a time, or alone, may be old or new; other values are no change to it.
-        return 0 if any(value in node.codes for value in inside) else -1
+        return 0  # a code without a time, or alone, may be old or new
     changed = any(new != old and new in node.codes for old, new in pairwise(inside))
     return 1 if changed else -1

@@ -51,13 +51,17 @@ def largest(rows: Segments) -> Floats:
 
 def quantile(rows: Segments, q: float) -> Floats:
     """Return the q-quantile with linear interpolation, as ``quantile_over_time`` does."""
-    values, lo, _ = gather(rows)
+    values, _, _ = gather(rows)
     sizes = rows.sizes
-    ranked = values[np.lexsort((values, np.repeat(np.arange(len(sizes)), sizes)))]
+    # Each row is filled up with what sorts behind its samples.
+    ranked = np.full((len(sizes), sizes.max()), np.inf)
+    ranked[np.arange(sizes.max()) < sizes[:, np.newaxis]] = values
+    ranked.sort(axis=1)
+    row = np.arange(len(sizes))
     rank = q * (sizes - 1)
     below = np.floor(rank).astype(np.int64)
-    low = ranked[lo + below]
-    high = ranked[lo + np.minimum(below + 1, sizes - 1)]
+    low = ranked[row, below]
+    high = ranked[row, np.minimum(below + 1, sizes - 1)]
     found: Floats = low + (high - low) * (rank - below)
     return found
 
@@ -100,8 +104,9 @@ def changed_to(rows: Segments, codes: frozenset[int]) -> Flags:
 
 
 def _is_code(rows: Segments, codes: frozenset[int]) -> Floats:
-    wanted = np.array(sorted(codes), dtype=np.float64)
-    found: Floats = np.isin(rows.column.values, wanted).astype(np.float64)
+    values, wanted = rows.column.values, np.array(sorted(codes), dtype=np.float64)
+    where = np.minimum(np.searchsorted(wanted, values), wanted.size - 1)
+    found: Floats = (wanted[where] == values).astype(np.float64)
     return found
 
 
@@ -130,6 +135,8 @@ def gather(rows: Segments) -> tuple[Floats, Ints, Ints]:
     sizes = rows.sizes
     hi = np.cumsum(sizes)
     lo = hi - sizes
+    if (rows.lo[1:] == rows.hi[:-1]).all():  # they are end to end already
+        return rows.column.values[rows.lo[0] : rows.hi[-1]], lo, hi
     where = np.arange(hi[-1]) + np.repeat(rows.lo - lo, sizes)
     return rows.column.values[where], lo, hi
 

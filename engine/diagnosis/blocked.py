@@ -6,7 +6,7 @@ columns, and what is the same for several is put together once.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -18,10 +18,21 @@ from engine.diagnosis.observe import Observation, Trits
 from engine.model import Class
 
 Blocks = Mapping[str, tuple[str, ...]]
+Looks = Mapping[str, tuple[str, ...]]
+
+
+def looks_of(causes: Mapping[str, CauseRule], symptoms: Container[str]) -> Looks:
+    """Return the symptoms that the patterns of each cause look at, those of blind ones left out."""
+    found: dict[str, tuple[str, ...]] = {}
+    for cause, rule in causes.items():
+        if rule.class_ is not Class.BLIND:
+            looked_at = dict.fromkeys(s for p in rule.patterns for s in p.all + p.any + p.none)
+            found[cause] = tuple(s for s in looked_at if s in symptoms)
+    return found
 
 
 def blocked_one(
-    causes: Mapping[str, CauseRule],
+    looks: Looks,
     conditions: Mapping[str, Condition],
     seen: Observation,
     states: Mapping[str, Trits],
@@ -30,11 +41,17 @@ def blocked_one(
     """Return, for each reading that entity i lacks, the causes that stay undecided, sorted."""
     found: dict[str, set[str]] = {}
     lacks: dict[str, frozenset[str]] = {}
-    for cause, symptom in _pairs(causes, seen):
-        if states[cause][i] == 0 and seen.truth[symptom][i] == 0:
-            if symptom not in lacks:
-                lacks[symptom] = conditions[symptom].missing(seen.frame, i, seen.memo)
-            for signal in lacks[symptom]:
+    for cause, symptoms in looks.items():
+        if states[cause].item(i) != 0:
+            continue
+        for symptom in symptoms:
+            lack = lacks.get(symptom)
+            if lack is None:
+                lack = frozenset()
+                if seen.truth[symptom].item(i) == 0:
+                    lack = conditions[symptom].missing(seen.frame, i, seen.memo)
+                lacks[symptom] = lack
+            for signal in lack:
                 found.setdefault(signal, set()).add(cause)
     return {signal: tuple(sorted(some)) for signal, some in found.items()}
 
@@ -63,7 +80,7 @@ class BlockedMany:
 
 
 def blocked_many(
-    causes: Mapping[str, CauseRule],
+    looks: Looks,
     conditions: Mapping[str, Condition],
     seen: Observation,
     states: Mapping[str, Trits],
@@ -71,7 +88,7 @@ def blocked_many(
     """Work out for all entities which causes they cannot be told of, and for lack of what."""
     lacks: dict[str, dict[str, Flags]] = {}
     found: dict[tuple[str, str], Flags] = {}
-    for cause, symptom in _pairs(causes, seen):
+    for cause, symptom in ((c, s) for c, symptoms in looks.items() for s in symptoms):
         if symptom not in lacks:
             unknown = seen.truth[symptom] == 0
             lacks[symptom] = conditions[symptom].lacking(seen.frame, seen.memo, unknown)
@@ -85,14 +102,3 @@ def blocked_many(
     for k, key in enumerate(pairs):
         rows[:, k] = found[key]
     return BlockedMany(pairs, rows)
-
-
-def _pairs(causes: Mapping[str, CauseRule], seen: Observation) -> Iterator[tuple[str, str]]:
-    """Yield each cause, the blind ones left out, with the symptoms that its patterns look at."""
-    for cause, rule in causes.items():
-        if rule.class_ is Class.BLIND:
-            continue
-        symptoms = (s for p in rule.patterns for s in p.all + p.any + p.none)
-        for symptom in dict.fromkeys(symptoms):
-            if symptom in seen.truth:
-                yield cause, symptom

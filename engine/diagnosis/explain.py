@@ -65,8 +65,8 @@ def evidence(
                 continue  # that a reading is not there proves nothing to the one who asks
             known |= {reading, sort}
             query = condition.query_for(seen.frame, i, term)
-            times, _ = bare.samples(term.signal, i)
-            one = " (one sample)" if times.size == 1 and term.window_s else ""
+            alone = term.window_s and bare.count(term.signal, i) == 1
+            one = " (one sample)" if alone else ""
             out.append(
                 Evidence(
                     signal=term.signal,
@@ -186,9 +186,9 @@ def _blocked(judge: Judge, seen: Observation, i: int, states: Mapping[str, Trits
     """Return, for each reading that entity i lacks, the causes that stay undecided."""
     conditions = judge.observer.conditions
     if seen.few:
-        return blocked_one(judge.causes, conditions, seen, states, i)
+        return blocked_one(judge.looks, conditions, seen, states, i)
     if seen.blocked is None:
-        seen.blocked = blocked_many(judge.causes, conditions, seen, states)
+        seen.blocked = blocked_many(judge.looks, conditions, seen, states)
     return seen.blocked.of(i)
 
 
@@ -223,14 +223,15 @@ def _unknown(
             fix="add the model to knowledge/gpu_models.yaml in an overlay folder",
             blocks=blocks,
         )
-    times, values = frame.samples(name, i)
-    if values.size > 1 and frame.timed and frame.at - times[-1] <= LOOKBACK_S:
+    count, newest = frame.count(name, i), frame.newest(name, i)
+    stale = newest is not None and frame.timed and frame.at - newest > LOOKBACK_S
+    if count > 1 and frame.timed and not stale:
         return _not_compared(judge, seen, i, name, blocks)
     signal = judge.catalogue.signals[name]
     export = _export(signal, maker) or _NO_EXPORT
     dropped = frame.dropped.get((name, i))
-    if not values.size and dropped:
-        reasons = ", ".join(f"{count} x {why}" for why, count in dropped.counts.items())
+    if not count and dropped:
+        reasons = ", ".join(f"{n} x {why}" for why, n in dropped.counts.items())
         profiling = signal.field in _PROFILING_FIELDS
         return Unknown(
             cause="profiling_paused" if profiling else "metrics_missing",
@@ -241,10 +242,10 @@ def _unknown(
             else f"the exporter has no value for this GPU; see its log, and: {export}",
             blocks=blocks,
         )
-    if not values.size:
+    if not count:
         return _not_exported(name, export, blocks)
-    if frame.timed and frame.at - times[-1] > LOOKBACK_S:
-        age = duration(float(frame.at - times[-1]))
+    if newest is not None and stale:
+        age = duration(frame.at - newest)
         return Unknown(
             cause="stale_data",
             needs=name,

@@ -14,6 +14,7 @@ import numpy as np
 
 from engine.catalogue.types import AlternativeRule, Catalogue, CauseRule, NextStep, Pattern
 from engine.diagnosis import explain, logwords
+from engine.diagnosis.blocked import looks_of
 from engine.diagnosis.homes import home
 from engine.diagnosis.observe import Observation, Observer, Trits
 from engine.diagnosis.rank import Fired, Ranked, rank
@@ -104,6 +105,7 @@ class Judge:
         slowed = self.observer.conditions.get("throttle_unknown")
         self.yardsticks = (*sorted(slowed.signals), MAX_CLOCK) if slowed else ()
         self.compared_in_job = self.observer.job_signals
+        self.looks = looks_of(self.causes, self.observer.conditions)
         self._asked = _symptoms_of(self.causes.values())
         self._sighted = [c for c, rule in self.causes.items() if rule.class_ is not Class.BLIND]
         of_host = {name for name, rule in self.observer.rules.items() if rule.scope == "node"}
@@ -353,7 +355,7 @@ class Judges:
 
 
 def _nothing(frame: Frame, i: int) -> bool:
-    return not any(frame.samples(s, i)[0].size for s in frame.columns)
+    return not any(frame.count(s, i) for s in frame.columns)
 
 
 def core_of(catalogue: Catalogue, scope: str) -> tuple[tuple[str, ...], ...]:
@@ -372,8 +374,8 @@ def missing_core(frame: Frame, i: int, core: Sequence[Sequence[str]] = GPU_CORE)
 
 def fresh(frame: Frame, signal: str, i: int) -> bool:
     """Return whether a signal has a reading within five minutes of the moment judged."""
-    times, _ = frame.samples(signal, i)
-    return bool(times.size) and (not frame.timed or frame.at - times[-1] <= LOOKBACK_S)
+    newest = frame.newest(signal, i)
+    return newest is not None and (not frame.timed or frame.at - newest <= LOOKBACK_S)
 
 
 def _symptoms_of(rules: Iterable[CauseRule]) -> tuple[str, ...]:

@@ -156,7 +156,8 @@ def _thin(condition: Condition, frame: Frame) -> Bools:
     most = np.zeros(len(frame), dtype=np.int64)
     for signal in condition.signals:
         if signal in frame.columns:
-            np.maximum(most, np.diff(frame.columns[signal].offsets), out=most)
+            offsets = frame.columns[signal].offsets
+            np.maximum(most, offsets[1:] - offsets[:-1], out=most)
     single: Bools = most == 1
     return single
 

@@ -40,8 +40,9 @@ class States:
     def of(self, truth: Mapping[str, Trits]) -> dict[str, Trits]:
         """Return for every cause 1 (its patterns hold), 0 (cannot tell) or -1, per entity."""
         n = len(next(iter(truth.values())))
-        ones = np.ones((1, n), dtype=np.int8)
-        matrix = np.vstack([*(truth[s] for s in self._symptoms), ones, -ones])
+        ones = np.ones(n, dtype=np.int8)
+        rows = [*(truth[s] for s in self._symptoms), ones, -ones]
+        matrix = np.concatenate(rows).reshape(len(rows), n)
         state = self._all.reduce(np.minimum, matrix)
         np.minimum(state, self._any.reduce(np.maximum, matrix), out=state)
         np.minimum(state, -self._none.reduce(np.maximum, matrix), out=state)
