@@ -76,12 +76,12 @@ class Program:
         for, nothing can be derived (every rule has a positive condition): then no facts matter.
         """
         words, true, unknown = self._true_words, Truth.TRUE, Truth.UNKNOWN
-        found = [s for s, truth in truths.items() if truth is true and s in words]
+        found = [s for s, truth in truths.items() if truth == true and s in words]
         if found:
             found += [
                 word
                 for word, symptom in self._unknown_words
-                if truths.get(symptom, unknown) is unknown
+                if truths.get(symptom, unknown) == unknown
             ]
         return tuple(sorted(found))
 
