@@ -12,7 +12,7 @@ from dataclasses import replace
 from engine import __version__
 from engine.catalogue.types import Catalogue
 from engine.collector import held_off
-from engine.diagnosis.compose import compose, with_found
+from engine.diagnosis.compose import compose, key_of, with_found
 from engine.diagnosis.culprits import named, suspects, without_strangers
 from engine.diagnosis.fetch import Fetched, Fetcher, matches
 from engine.diagnosis.gathered import gathered
@@ -38,8 +38,8 @@ from engine.sources.port import Source
 from engine.topology import Target, parse_target
 
 DEFAULT_WINDOW_S = 900.0
-# Of several hosts: what one thing brings about on many of them is told once.
-_OF_HOSTS = frozenset({Kind.JOB, Kind.RACK, Kind.FLEET})
+# Of a host or several: what one thing brings about at many places is told once.
+_OF_HOSTS = frozenset({Kind.NODE, Kind.JOB, Kind.RACK, Kind.FLEET})
 
 
 class Engine:
@@ -123,7 +123,8 @@ class Engine:
         links = await bad_links(self, target, source, got, readings, chosen, answers)
         answers = await dated(self.fetcher, source, got, readings, chosen, answers)
         found = self._why(target, readings, chosen, answers, got, window_s, slow)
-        if links:
+        told = {key_of(d) for d in found.diagnoses}
+        if links := [link for link in links if key_of(link) not in told]:
             found = replace(
                 found,
                 verdict=Verdict.DEGRADED,

@@ -58,6 +58,8 @@ class Finding(Selecting):
             ]
         if target.hosts:
             return self._by_hosts(target.hosts, window_s)
+        if target.kind is Kind.FLEET:
+            return [Selection(self.names.all, (), window_s)]
         if target.host is None:
             index = () if target.gpu is None else (Matcher("gpu", "=", str(target.gpu)),)
             return [Selection(self.names.gpu, index, window_s)]

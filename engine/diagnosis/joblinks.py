@@ -1,7 +1,7 @@
-"""Bad links at other hosts of a job: what a GPU waits for that no GPU of the job shows.
+"""Bad links of a job: what a GPU waits for that no GPU of the job shows.
 
-A slow link makes all ranks wait alike: none is behind the others, each is busy all the time at
-little power. Whoever asks about one of them is told of the link, wherever in the job it is.
+A slow link makes all ranks wait alike: none is behind the others, and each is busy all the time.
+Whoever asks about one of them is told of the link, wherever in the job it is.
 """
 
 from __future__ import annotations
@@ -26,8 +26,11 @@ from engine.topology import Target
 if TYPE_CHECKING:
     from engine.diagnosis.engine import Engine
 
+_BUSY = "full_busy"
+# At its power limit: whoever draws that computes, and waits for nobody.
+_FULL = "power_near_limit"
 # Busy all the time at little power, as kernels of collectives are that wait for their peers.
-SIGN = "spins"
+_WAITS = "spins"
 _EFFECT = "communication_bound"
 # Of larger jobs so many hosts are asked about, evenly over all: what is common is found there too.
 MOST_HOSTS = 64
@@ -45,7 +48,10 @@ async def bad_links(
     chosen: Sequence[int],
     answers: Sequence[Judgement],
 ) -> list[Diagnosis]:
-    """Look for bad links at other hosts of a job whose GPUs wait without a reason at their own.
+    """Look for bad links of the job for which some GPUs work, where nothing is wrong with them.
+
+    With the same ports of its other hosts at hand those of the own host are compared along their
+    rails, too.
 
     Args:
         engine: rules and what they need.
@@ -56,8 +62,8 @@ async def bad_links(
         chosen: the GPUs of the target.
         answers: their judgements.
     """
-    waits = _waiting(engine.judge, target, readings, chosen, answers)
-    away = _hosts(readings, waits)
+    works = _working(engine.judge, target, readings, chosen, answers)
+    own, away = _hosts(readings, works)
     if not away:
         return []
     fetcher, causes = engine.fetcher, engine.catalogue.causes
@@ -69,39 +75,42 @@ async def bad_links(
         return []
     more = fetcher.frame(got)
     ports = more.others["port"].entities if "port" in more.others else ()
-    there = [i for i, port in enumerate(ports) if port.host in away]
+    there = [i for i, port in enumerate(ports) if port.host in own or port.host in away]
     judged = engine.judge_other(more, "port", there)
-    together = gathered(hang(_bad(judged, causes), causes), judged, engine.site.racks, away)
-    return [_told(one.diagnosis, engine.judge, readings, waits) for one in together]
+    hosts = {*own, *away}
+    together = gathered(hang(_bad(judged, causes), causes), judged, engine.site.racks, hosts)
+    return [_told(one.diagnosis, engine.judge, readings, works) for one in together]
 
 
-def _waiting(
+def _working(
     judge: Judge,
     target: Target,
     readings: Readings,
     chosen: Sequence[int],
     answers: Sequence[Judgement],
 ) -> list[int]:
-    """Return the GPUs of a target that seem to wait for something which is not at their host."""
-    if target.kind not in _ASKED or SIGN not in judge.observer.rules:
+    """Return the GPUs of a target that work for a job, with nothing wrong where they are."""
+    if target.kind not in _ASKED or not judge.observer.rules.keys() >= {_BUSY, _FULL}:
         return []
     if any(d.class_ in _TELLING for answer in answers for d in answer.diagnoses):
         return []
-    entities = readings.frame.entities
-    mine = [i for i in chosen if entities[i].job and entities[i].host]
-    if not _hosts(readings, mine):
+    mine = [i for i in chosen if readings.frame.entities[i].job]
+    if not mine:
         return []
-    truth = judge.observe(readings.frame, mine).truth[SIGN]
-    return [i for i in mine if truth[i] == 1]
+    truth = judge.observe(readings.frame, mine).truth
+    return [i for i in mine if truth[_BUSY][i] == 1 and truth[_FULL][i] != 1]
 
 
-def _hosts(readings: Readings, mine: Sequence[int]) -> list[str]:
-    """Return the other hosts of the jobs of some GPUs, the first `MOST_HOSTS` spread over all."""
+def _hosts(readings: Readings, mine: Sequence[int]) -> tuple[set[str], list[str]]:
+    """Return the hosts of some GPUs, and the other hosts of their jobs.
+
+    Of those at most `MOST_HOSTS`, spread over all.
+    """
     entities = readings.frame.entities
     jobs = {(entities[i].cluster, entities[i].job) for i in mine}
-    own = {entities[i].host for i in mine}
+    own = {host for i in mine if (host := entities[i].host)}
     found = {e.host for e in entities if e.host and (e.cluster, e.job) in jobs}
-    return spread(sorted(host for host in found if host not in own), MOST_HOSTS)
+    return own, spread(sorted(found - own), MOST_HOSTS)
 
 
 def _bad(
@@ -114,19 +123,19 @@ def _bad(
                 yield answer.entity, diagnosis
 
 
-def _told(found: Diagnosis, judge: Judge, readings: Readings, waits: Sequence[int]) -> Diagnosis:
-    """Return a diagnosis of a link that also says who waits for it, and how that shows."""
-    entities = [readings.frame.entities[i] for i in waits]
+def _told(found: Diagnosis, judge: Judge, readings: Readings, works: Sequence[int]) -> Diagnosis:
+    """Return a diagnosis of a link that also says who waits for it, and whether that shows."""
+    entities = [readings.frame.entities[i] for i in works]
     names = ", ".join(e.name for e in entities[:_NAMED])
     if len(entities) > _NAMED:
         names += f" and {len(entities) - _NAMED} more"
     jobs = ", ".join(dict.fromkeys(f"job/{e.job}" for e in entities))
-    seen = judge.observe(readings.frame, waits[:1])
-    return replace(
-        found,
-        says=(
-            f"{found.says} {names} works for {jobs}, which spans this link, and is busy all the"
-            " time at little power, as kernels are that wait in collectives."
-        ),
-        evidence=(*found.evidence, *evidence(judge, seen, waits[0], [SIGN])),
-    )
+    says = f"{found.says} It is a link of {jobs}, for which {names} works"
+    seen = judge.observe(readings.frame, works)
+    waits = [i for i in works if _WAITS in seen.truth and seen.truth[_WAITS][i] == 1][:1]
+    if waits:
+        says += " and waits: busy all the time at little power, as kernels of collectives are."
+    else:
+        says += ": a synchronous job goes at the pace of its slowest link."
+    proof = evidence(judge, seen, waits[0], [_WAITS]) if waits else ()
+    return replace(found, says=says, evidence=(*found.evidence, *proof))

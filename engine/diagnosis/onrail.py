@@ -98,9 +98,12 @@ def _merged(name: str, cluster: str | None, some: Sequence[Incident]) -> Inciden
 
 
 def _told_where(incident: Incident) -> Incident:
-    """Say of congestion, which is the network's, at which ports it was seen."""
+    """Say at which ports it was seen: of a host that has it at several, of congestion anyway."""
     diagnosis = incident.diagnosis
     ports = _ports(incident)
+    if len(ports) > 1 and diagnosis.cause in _OF_LINKS:
+        text = f"{len(ports)} of its ports have it: {_listed(name for _, name in ports)}."
+        return replace(incident, diagnosis=replace(diagnosis, says=f"{diagnosis.says} {text}"))
     if diagnosis.cause != _OF_NETWORK or len(ports) < 2:
         return incident
     hosts = list(dict.fromkeys(host for host, _ in ports))

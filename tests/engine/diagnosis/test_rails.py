@@ -210,15 +210,24 @@ async def test_who_asks_about_a_gpu_that_waits_is_told_of_the_link_at_another_ho
     answer = await engine().why(f"{gpus[0]}:0", MemorySource(series), at=at)
     link = next(d for d in answer.diagnoses if d.cause == "ib_link_degraded")
     assert link.entity.host == bad
-    assert f"{gpus[0]}:0 works for job/" in link.says
+    assert f"for which {gpus[0]}:0 works and waits" in link.says
     assert {e.entity.name for e in link.evidence} == {f"{bad} mlx5_9/1", f"{gpus[0]}:0"}
     assert answer.verdict == "degraded"
 
 
 async def test_a_gpu_that_works_at_full_power_is_not_told_of_links_elsewhere():
     hosts = ("node-1", "node-2")
-    series = [s for host in hosts for s in gpu(FULL, host=host, index=0, hpc_job="7")]
+    full = {**FULL, "DCGM_FI_DEV_POWER_USAGE": 690}
+    series = [s for host in hosts for s in gpu(full, host=host, index=0, hpc_job="7")]
     record = Recorder(np.random.default_rng(3), TS, {"instance": "node-2:9100", "job": "node"})
     rdma(record, "mlx5_0", counters={"symbol_error_total": np.where(TS < AT - 500.0, 0.0, 5.0)})
     answer = await engine().why("node-1:0", MemorySource([*series, *record.series]), at=AT)
     assert (answer.verdict, answer.diagnoses) == ("healthy", ())
+
+
+@pytest.mark.parametrize("target", ["node-3", "node-3:5", "node-1:2", "job/51234", "fleet"])
+async def test_a_slow_host_is_found_whoever_of_its_job_is_asked_about(target):
+    run = realise(SCENARIOS["ib-slow-host"], Severity.CLEAR, 0)
+    answer = await engine().why(target, MemorySource(run.series, now=run.at), at=run.at)
+    assert [d.cause for d in answer.diagnoses] == ["ib_link_degraded"]
+    assert answer.diagnoses[0].entity.name == "node-3"
