@@ -13,11 +13,12 @@ from engine import __version__
 from engine.catalogue.types import Catalogue
 from engine.collector import held_off
 from engine.diagnosis.compose import compose, key_of, with_found
+from engine.diagnosis.core import missing_core
 from engine.diagnosis.culprits import named, suspects, without_strangers
 from engine.diagnosis.fetch import Fetched, Fetcher, matches
 from engine.diagnosis.gathered import gathered
 from engine.diagnosis.joblinks import bad_links
-from engine.diagnosis.judge import Judgement, Judges, missing_core
+from engine.diagnosis.judge import Judgement, Judges
 from engine.diagnosis.logged import earlier, elsewhere, unknown_logs, unmatched
 from engine.diagnosis.logwatch import LogWatch
 from engine.diagnosis.lost import lost, no_such_entity, no_such_port, placeholder, with_warnings

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from engine.condition.memo import Memo
 from engine.condition.single import MIN_PEERS
 from engine.diagnosis.blocked import Blocks, blocked_many, blocked_one
+from engine.diagnosis.core import fresh, missing_core
 from engine.diagnosis.logged import moment, without_log
 from engine.diagnosis.words import sentence, steps, vendor_of
 from engine.model import Entity, Evidence, Truth, Unknown
@@ -123,8 +124,6 @@ def unknowns(
     judge: Judge, seen: Observation, i: int, states: Mapping[str, Trits]
 ) -> tuple[Unknown, ...]:
     """Return what entity i lacks: an entry a signal, core readings first, then by blocks."""
-    from engine.diagnosis.judge import fresh, missing_core  # noqa: PLC0415 - they need each other
-
     core = missing_core(seen.frame, i, judge.core)
     signals = judge.catalogue.signals
     vendor = vendor_of(seen.frame, i, judge.catalogue)
@@ -322,8 +321,6 @@ def blind(
         blocks: the causes that cannot be told because of it.
         last: titles of what the last readings showed, before they stopped.
     """
-    from engine.diagnosis.judge import fresh  # noqa: PLC0415 - they need each other
-
     before = f" The last readings showed: {', '.join(last)}." if last else ""
     out = []
     for one in fired:

@@ -15,6 +15,7 @@ import numpy as np
 from engine.catalogue.types import AlternativeRule, Catalogue, CauseRule, NextStep, Pattern
 from engine.diagnosis import explain, logwords
 from engine.diagnosis.blocked import looks_of
+from engine.diagnosis.core import core_of, fresh, missing_core
 from engine.diagnosis.homes import home
 from engine.diagnosis.observe import Observation, Observer, Trits
 from engine.diagnosis.rank import Fired, Ranked, rank
@@ -33,14 +34,10 @@ from engine.model import (
     Unknown,
     Verdict,
 )
-from engine.samples import LOOKBACK_S, Frame
+from engine.samples import Frame
 from engine.signals.labels import node_entity
 
 _ORDER = (Confidence.CERTAIN, Confidence.LIKELY, Confidence.POSSIBLE)
-# The activity of a GPU can be read from any of these; the other core readings have no stand-in.
-ACTIVITY = ("gpu_util", "gr_engine_active", "sm_active")
-CORE = ("sm_clock", "gpu_temp", "power_usage")
-GPU_CORE = (ACTIVITY, *((name,) for name in CORE))
 _CAUSE = "cause/"
 MAX_CLOCK = "max_sm_clock"
 # Blind causes that mean that nothing is heard, and the symptoms of it.
@@ -366,26 +363,6 @@ class Judges:
 
 def _nothing(frame: Frame, i: int) -> bool:
     return not any(frame.count(s, i) for s in frame.columns)
-
-
-def core_of(catalogue: Catalogue, scope: str) -> tuple[tuple[str, ...], ...]:
-    """Return the core readings of a scope: of each group one must be there, or no health."""
-    if scope == "gpu":
-        return GPU_CORE
-    signals = [s for _, s in sorted(catalogue.signals.items()) if s.scope == scope]
-    core = tuple((s.id,) for s in signals if s.core)
-    return core or (tuple(s.id for s in signals),)
-
-
-def missing_core(frame: Frame, i: int, core: Sequence[Sequence[str]] = GPU_CORE) -> tuple[str, ...]:
-    """Return the core readings that are missing or older than five minutes."""
-    return tuple(group[0] for group in core if group and not any(fresh(frame, s, i) for s in group))
-
-
-def fresh(frame: Frame, signal: str, i: int) -> bool:
-    """Return whether a signal has a reading within five minutes of the moment judged."""
-    newest = frame.newest(signal, i)
-    return newest is not None and (not frame.timed or frame.at - newest <= LOOKBACK_S)
 
 
 def _symptoms_of(rules: Iterable[CauseRule]) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from engine.catalogue.types import Catalogue, Signal
-from engine.diagnosis.judge import ACTIVITY, CORE
+from engine.diagnosis.core import ACTIVITY, CORE
 from engine.diagnosis.observe import Observer
 from engine.signals.derived import PARTS
 from engine.signals.entities import SCOPES

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from engine.diagnosis.judge import CORE
+from engine.diagnosis.core import CORE
 from engine.samples import Frame
 from engine.signals.labels import Place
 from engine.signals.normalise import Readings

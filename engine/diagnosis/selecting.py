@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 
 from engine.catalogue.types import Catalogue
 from engine.diagnosis.byhost import address, host_matchers, named, pattern, portions
-from engine.diagnosis.judge import ACTIVITY, CORE
+from engine.diagnosis.core import ACTIVITY, CORE
 from engine.diagnosis.names import names_of
 from engine.diagnosis.observe import Observer
 from engine.model import Entity, Kind

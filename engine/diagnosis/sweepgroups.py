@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from functools import partial
 
 from engine.diagnosis.byhost import named
+from engine.diagnosis.core import core_of
 from engine.diagnosis.fetch import Fetcher
-from engine.diagnosis.judge import core_of
 from engine.diagnosis.present import gone
 from engine.diagnosis.selecting import LOOKBACK_LOST_S
 from engine.diagnosis.sweephosts import WHERE, Row, Where, rows_of

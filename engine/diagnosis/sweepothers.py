@@ -11,8 +11,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from engine.diagnosis.byhost import host_matchers, named, portions
+from engine.diagnosis.core import ACTIVITY
 from engine.diagnosis.fetch import Fetched, Fetcher
-from engine.diagnosis.judge import ACTIVITY, Judgement
+from engine.diagnosis.judge import Judgement
 from engine.diagnosis.related import beside
 from engine.diagnosis.sweepgroups import Listing
 from engine.model import Kind
