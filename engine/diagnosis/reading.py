@@ -1,7 +1,7 @@
 """From a target to the readings that answer for it, in as few waves as can be.
 
-What a wave brings says what the next must ask for: the hosts of a UUID, a GPU that fell silent, what
-a service runs on. Kernel logs are read beside the metrics.
+What a wave brings says what the next must ask for: the hosts of a UUID, a GPU that fell silent,
+what a service runs on. Kernel logs are read beside the metrics.
 """
 
 from __future__ import annotations
