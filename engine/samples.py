@@ -120,6 +120,8 @@ class Frame:
         job: int64[n], entities with the same number belong to one job; -1 if none is known.
         rail: int64[n], ports with the same number are the same port of hosts of one kind
             (`engine.signals.rails`). Of ports only.
+        contradicted: entity index to signals that two exporters contradict each other on, both as
+            fresh, and what they say.
     """
 
     entities: Sequence[Entity]
@@ -137,6 +139,7 @@ class Frame:
     scope: str = "gpu"
     job: Ints | None = None
     rail: Ints | None = None
+    contradicted: dict[int, dict[str, str]] = field(default_factory=dict)
 
     def group(self, name: str) -> Ints:
         """Return the numbers of a group: ``siblings`` (`host`), ``job`` or ``rail``."""

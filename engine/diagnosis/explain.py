@@ -141,6 +141,14 @@ def unknowns(
     )
 
 
+def contradicted(judge: Judge, signal: str, says: str) -> Unknown:
+    """Return the entry for a core reading of which two exporters say different things."""
+    title = judge.catalogue.signals[signal].title
+    why = f"two exporters contradict each other on {title}, both as fresh: {says}"
+    fix = "read it on the host (nvidia-smi), and stop the exporter that is wrong"
+    return Unknown("metrics_missing", signal, why, fix)
+
+
 def no_yardstick(judge: Judge, entity: Entity) -> Unknown:
     """Return the entry for a GPU that works, where nothing tells how fast it should."""
     name = "max_sm_clock"

@@ -160,7 +160,8 @@ class Judge:
             )  # nothing could be checked: that nothing was found says nothing
         unmeasured = verdict is Verdict.HEALTHY and self._no_yardstick(seen, i)
         undecided = verdict is Verdict.HEALTHY and self._undecided(seen, i)
-        if unmeasured or undecided:
+        torn = self._torn(seen.frame, i)
+        if unmeasured or undecided or (torn and verdict is not Verdict.DEGRADED):
             verdict = Verdict.UNKNOWN
         return Judgement(
             entity=entity,
@@ -177,6 +178,7 @@ class Judge:
             )
             + ((explain.no_yardstick(self, entity),) if unmeasured else ())
             + ((explain.undecided(self, entity),) if undecided else ())
+            + tuple(explain.contradicted(self, name, says) for name, says in torn.items())
             + tuple(missing),
             coverage=coverage,
             blind=tuple(f.cause for f in blind),
@@ -193,6 +195,11 @@ class Judge:
         fact = seen.frame.attrs.get("max_sm_clock_mhz")
         known = fact is not None and not np.isnan(fact[i])
         return not known and not any(fresh(seen.frame, s, i) for s in self.yardsticks)
+
+    def _torn(self, frame: Frame, i: int) -> dict[str, str]:
+        """Return the core readings that two exporters contradict each other on."""
+        said = frame.contradicted.get(i, {})
+        return {name: said[name] for group in self.core for name in group if name in said}
 
     @staticmethod
     def _undecided(seen: Observation, i: int) -> bool:

@@ -29,11 +29,16 @@ _LESS_IS_WORSE = frozenset({"pcie_link_gen", "pcie_link_width", "amd_health"})
 _IDLE = "gpu_idle"
 _USED = {
     "fresher": "the fresher one is used",
-    "first": "both are as fresh: the first is used",
+    "newer": "both are as fresh: the newer is used, and proves not that all is well",
+    "first": "both are as fresh: the first is used, and proves not that all is well",
     "worse": "both are as fresh: the worse is used",
     "mask": "what either shows counts",
     "code": "the latest change in either counts",
 }
+
+
+# Chosen so, a measured reading is no more likely to be right than the other one.
+_TORN = frozenset({"newer", "first"})
 
 
 def settle(
@@ -42,8 +47,11 @@ def settle(
     signals: Mapping[str, Signal],
     bits: Mapping[str, Mapping[str, int]],
     at: float,
-) -> tuple[dict[str, list[Piece]], list[str]]:
+) -> tuple[dict[str, list[Piece]], list[str], dict[int, dict[str, str]]]:
     """Return the pieces with those of one exporter for each signal and GPU, and what to say.
+
+    The third are measured readings of which nobody can tell which is right, as both are as fresh:
+    owner to signal to what the exporters say.
 
     Args:
         pieces: series by signal; ``owner`` is an index into ``groups``.
@@ -56,6 +64,7 @@ def settle(
     scraped = {i for i in several if len({(p.instance, p.scraper) for p in groups[i]}) > 1}
     kept: dict[str, list[Piece]] = {}
     said: dict[tuple[str, ...], list[str]] = {}
+    open_: dict[int, dict[str, str]] = {}
     for name, some in pieces.items():
         # Text of two exporters may say of neither where it is from: their names tell them apart.
         doubled = several if len({p.spelling.exporter for p in some}) > 1 else scraped
@@ -73,15 +82,17 @@ def settle(
             changed[owner], how = _one(sources, signal, table)
             if how:
                 board = next((p.uuid for p in groups[owner] if p.uuid), f"GPU {owner}")
-                told = f"two exporters disagree on {signal.title} of {board}: "
-                told += ", ".join(shown(sources, signal, table))
+                values = ", ".join(shown(sources, signal, table))
+                told = f"two exporters disagree on {signal.title} of {board}: {values}"
+                if how in _TORN:
+                    open_.setdefault(owner, {})[name] = values
                 key = (name, how, *(s.exporter for s in sources))
                 said.setdefault(key, []).append(f"{told}; {_USED[how]}")
         kept[name] = some
         if changed:
             kept[name] = [piece for piece in some if piece.tag.owner not in changed]
             kept[name] += [piece for own in changed.values() for piece in own]
-    return kept, [_with_more(texts) for texts in said.values()]
+    return kept, [_with_more(texts) for texts in said.values()], open_
 
 
 def _with_more(texts: Sequence[str]) -> str:
@@ -112,7 +123,9 @@ def _one(
         sign = 1.0 if signal.id in _LESS_IS_WORSE else -1.0
         sources.sort(key=lambda s: (s not in fresh, sign * rank(s, signal), s.key))
     first, second = sources[:2]
-    how = "fresher" if exact or second not in fresh else "worse"
+    how = "fresher"
+    if second in fresh:
+        how = "worse" if not exact else "newer"
     if exact and first.newest == second.newest:
         how = "first"
     return _spliced(sources, level=not told), how if told else ""

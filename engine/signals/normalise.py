@@ -116,7 +116,9 @@ def build_frame(
             for piece in group:
                 if piece.spelling.unit == "ratio" and piece.tag.exporter in percent:
                     piece.scale /= 100.0
-    used, contradictions = settle(pieces, groups, catalogue.signals, catalogue.bits, moment)
+    used, contradictions, frame.contradicted = settle(
+        pieces, groups, catalogue.signals, catalogue.bits, moment
+    )
     fill(frame, catalogue.signals, used)
     instances = [frozenset(p.instance for p in group if p.instance) for group in groups]
     nodes = node_readings(node_series, catalogue, entities, instances, hosts, frame)

@@ -213,3 +213,16 @@ async def test_two_exporters_that_say_the_same_change_nothing():
     found = await why_of(FULL, FULL)
     assert found.verdict is Verdict.HEALTHY
     assert found.warnings == ()
+
+
+@pytest.mark.parametrize("later", [0.0, 5.0], ids=["at once", "seconds apart"])
+@pytest.mark.parametrize("job", ["a-jobs-name", "z-jobs-name"])
+async def test_a_gpu_whose_core_readings_contradict_each_other_is_not_called_healthy(job, later):
+    well = gpu(FULL, job="dcgm", instance="node-1:9400")
+    hot = {**FULL, "DCGM_FI_DEV_SM_CLOCK": 600, "DCGM_FI_DEV_POWER_USAGE": 100}
+    ill = gpu(hot, job=job, instance="node-1:9500", shift_s=-later)
+    answer = await engine().why("node-1:0", MemorySource([*well, *ill]), at=AT)
+    assert answer.verdict != "healthy"
+    torn = next(u for u in answer.unknown if u.needs == "sm_clock")
+    assert "two exporters contradict each other on SM clock" in torn.why
+    assert "600 MHz" in torn.why
