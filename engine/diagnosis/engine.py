@@ -23,6 +23,7 @@ from engine.diagnosis.logwatch import LogWatch
 from engine.diagnosis.lost import with_warnings
 from engine.diagnosis.mapped import over
 from engine.diagnosis.past import dated, with_past
+from engine.diagnosis.railpeers import RailPeers
 from engine.diagnosis.reading import Reader
 from engine.diagnosis.related import OWN, beside
 from engine.diagnosis.sited import resolved, with_absent
@@ -107,6 +108,11 @@ class Engine:
         watch = LogWatch(logs)
         try:
             readings, chosen = await self._reader.read(target, source, got, watch)
+            if target.kind is Kind.NODE and chosen:
+                # Else a sweep, which has them at hand, would find what this does not.
+                peers, host = RailPeers(self, ()), target.host
+                if await peers.bring(source, got, {host}, gpus=True):
+                    readings, chosen = self._reader.again(target, got)
         except UsageError as error:
             raise with_warnings(error, [*got.warnings, *source.take_warnings()]) from None
         finally:

@@ -1,4 +1,4 @@
-"""The same ports of other hosts, for a sweep that fetches hosts in groups.
+"""The same ports of other hosts, for who fetches one host, or hosts in groups.
 
 A port is compared with its like on hosts with the same GPUs, of which a group holds a few at most.
 So some more are asked for the few readings that are compared, the same for every group.
@@ -10,10 +10,11 @@ from collections.abc import Collection, Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from engine.catalogue.types import Catalogue
+from engine.diagnosis.byhost import host_matchers, portions
 from engine.diagnosis.fetch import Fetched, Fetcher
 from engine.diagnosis.observe import Observer
 from engine.errors import SourceError
-from engine.samples import Matcher
+from engine.samples import Matcher, Selection
 from engine.signals.labels import CLUSTER_LABELS, HOST_LABELS, MODEL_LABELS, gpu_entity, locate
 from engine.signals.normalise import Readings
 from engine.signals.rails import kinds, rails
@@ -45,7 +46,9 @@ class RailPeers:
         self._where = tuple(where)
         self._kinds: Mapping[tuple[str | None, str | None], Hashable] | None = None
 
-    async def bring(self, source: Source, got: Fetched, here: Collection[str | None]) -> None:
+    async def bring(
+        self, source: Source, got: Fetched, here: Collection[str | None], *, gpus: bool = False
+    ) -> bool:
         """Ask for the peers of what was fetched, if there is any port among it.
 
         Without them the ports are judged all the same.
@@ -54,15 +57,23 @@ class RailPeers:
             source: where the readings come from.
             got: what was fetched of the hosts ``here``; what comes is added.
             here: names of hosts.
+            gpus: bring a reading of the GPUs of the peers, too, which says of what kind they are.
+
+        Returns:
+            Whether anything was asked for.
         """
         wanted = set(self._names)
-        if any(one.name in wanted for one in got.batch.series):
-            try:
-                await self._bring(source, got, here)
-            except SourceError as error:
-                got.warnings.append(error.one_line())
+        if not any(one.name in wanted for one in got.batch.series):
+            return False
+        try:
+            return await self._bring(source, got, here, gpus)
+        except SourceError as error:
+            got.warnings.append(error.one_line())
+            return False
 
-    async def _bring(self, source: Source, got: Fetched, here: Collection[str | None]) -> None:
+    async def _bring(
+        self, source: Source, got: Fetched, here: Collection[str | None], gpus: bool
+    ) -> bool:
         if self._kinds is None:
             self._kinds = await self._ask_kinds(source, got)
         by_kind: dict[Hashable, list[str]] = {}
@@ -71,9 +82,16 @@ class RailPeers:
                 by_kind.setdefault(kind, []).append(host)
         mine = {kind for (_, host), kind in self._kinds.items() if host in here}
         peers = {host for kind in mine for host in spread(sorted(by_kind[kind]), MOST_HOSTS)}
-        asked = self._fetcher.hosts_own(sorted(peers - set(here)), self._window_s, self._names)
+        others = sorted(peers - set(here))
+        asked = self._fetcher.hosts_own(others, self._window_s, self._names)
+        for some in portions(others) if gpus else ():
+            asked += [
+                Selection(self._fetcher.sign_of_life(), matchers, self._window_s)
+                for matchers in host_matchers(some)
+            ]
         if asked:
             await self._fetcher.ask(source, got, asked)
+        return bool(asked)
 
     async def _ask_kinds(
         self, source: Source, got: Fetched
@@ -86,7 +104,7 @@ class RailPeers:
             window_s=got.window_s,
             matchers=self._where,
         )
-        got.batch.queries += 1
+        got.batch.queries += 0 if source.rereads else 1
         return kinds(gpu_entity([locate(row)]) for row in found)
 
     def sort(self, readings: Readings) -> None:

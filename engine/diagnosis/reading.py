@@ -95,6 +95,11 @@ class Reader:
             readings = self._fetcher.frame(got)
         return readings, current(readings, gpus(target, readings))
 
+    def again(self, target: Target, got: Fetched) -> tuple[Readings, list[int]]:
+        """Return the readings and the GPUs of a target anew, after more has come."""
+        readings = self._fetcher.frame(got)
+        return readings, self._choose(target, readings)
+
     def _choose(self, target: Target, readings: Readings) -> list[int]:
         """Return the entities of a frame that are the target.
 

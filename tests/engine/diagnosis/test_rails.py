@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 from engine.diagnosis import sweeppush
+from engine.diagnosis.whynot import why_not
+from engine.diagnosis.whynotmodel import Outcome
 from engine.model import Kind, Sweep
 from engine.samples import RawSeries
 from engine.signals.labels import locate
@@ -231,3 +233,33 @@ async def test_a_slow_host_is_found_whoever_of_its_job_is_asked_about(target):
     answer = await engine().why(target, MemorySource(run.series, now=run.at), at=run.at)
     assert [d.cause for d in answer.diagnoses] == ["ib_link_degraded"]
     assert answer.diagnoses[0].entity.name == "node-3"
+
+
+@pytest.mark.parametrize("served", [False, True], ids=["file", "server"])
+async def test_a_host_that_a_sweep_finds_by_its_rail_is_found_when_it_is_asked_about(
+    served, tmp_path, monkeypatch
+):
+    series = fleet({"node-4": HALF})
+    (swept,) = (await sweep(series)).incidents
+    if served:
+        run = replace(realise(SCENARIOS["healthy-rebooted"], Severity.CLEAR, 0), series=series)
+        load_openmetrics(openmetrics(run), tmp_path)
+        with start_prometheus(tmp_path) as server:
+            source = PrometheusSource(PrometheusConfig(server.url))
+            answer = await engine().why("node-4", source, at=AT)
+            well = await engine().why("node-5", source, at=AT)
+            await source.aclose()
+    else:
+        answer = await engine().why("node-4", MemorySource(series), at=AT)
+        well = await engine().why("node-5", MemorySource(series), at=AT)
+    assert [d.says for d in answer.diagnoses] == [swept.diagnosis.says]
+    assert {m.host for m in answer.members} == {"node-4"}
+    assert well.verdict == "healthy"
+
+
+async def test_why_a_rule_about_rails_did_not_fire_sees_the_rail():
+    found = await why_not(
+        engine(), "port_rate_below_rail", "node-5", MemorySource(fleet({})), at=AT
+    )
+    assert found.outcome is Outcome.QUIET
+    assert "below 3" not in found.checks[0].says
