@@ -18,13 +18,20 @@ from engine.diagnosis.selecting import LOOKBACK_LOST_S
 from engine.errors import UsageError
 from engine.model import Entity, Kind
 from engine.samples import Column, Frame, Selection
-from engine.signals.labels import IDENTITY_LABELS, Place, locate, node_entity
+from engine.signals.entities import MODEL_LABELS, MOUNT_LABELS, RUN_LABELS
+from engine.signals.labels import IDENTITY_LABELS, JOB_LABELS, Place, first, locate, node_entity
 from engine.signals.normalise import Readings
 from engine.sources.port import Source
 from engine.topology import Target
 
 _CLOSE = 60.0
 _SHOWN = 8
+# By which labels of which series a target is named that is no GPU and no host.
+_NAMED_BY = {
+    Kind.SERVICE: ("service", MODEL_LABELS),
+    Kind.FILESYSTEM: ("filesystem", MOUNT_LABELS),
+    Kind.RANK: ("rank", RUN_LABELS),
+}
 # No exporter is scraped below it: such a number was meant as the index of a GPU.
 _FIRST_USUAL_PORT = 1024
 
@@ -71,7 +78,10 @@ async def lost(
         raise _no_such(target, here)
     if target.host in readings.nodes:
         return readings, []
-    rows = await source.label_sets(core, IDENTITY_LABELS, at=got.at, window_s=LOOKBACK_LOST_S)
+    if target.kind is Kind.RACK:  # there is one: the map of the site says so
+        return readings, []
+    labels = (*IDENTITY_LABELS, *(JOB_LABELS if target.job else ()))
+    rows = await source.label_sets(core, labels, at=got.at, window_s=LOOKBACK_LOST_S)
     got.batch.queries += 0 if source.rereads else 1
     got.waves += 1
     known = [locate(row) for row in rows]
@@ -124,6 +134,15 @@ def _no_such(target: Target, places: list[Place]) -> UsageError:
         )
     known = f"known hosts: {', '.join(hosts[:_SHOWN])}" if hosts else "no host is named"
     blanks = "; a name with blanks goes in quotation marks" if target.job else ""
+    if target.job:
+        jobs = sorted({p.job for p in places if p.job})
+        return UsageError(
+            f"no GPU here works for job {target.job!r}",
+            hint=_offer(target.job, jobs)
+            if jobs
+            else "no label names a job; a map of the site may (docs/configuration.md)",
+            code="no_such_target",
+        )
     return UsageError(
         f"nothing here is called {target.text!r}",
         hint=known + blanks,
@@ -162,20 +181,30 @@ def no_such_port(target: Target, readings: Readings, chosen: list[int]) -> Usage
     )
 
 
-def no_such_entity(target: Target, frame: Frame | None) -> UsageError:
-    """Return the error for a service, file system or rank that the source does not have."""
-    names = sorted({_typed(e) for e in frame.entities}) if frame else []
+async def no_such_entity(
+    fetcher: Fetcher, source: Source, got: Fetched, target: Target, frame: Frame | None
+) -> UsageError:
+    """Return the error for a service, file system or rank that the source does not have.
+
+    Raises:
+        SourceError: the source does not answer.
+    """
+    scope, labels = _NAMED_BY[target.kind]
+    rows = await source.label_sets(
+        fetcher.names.others[scope], labels, at=got.at, window_s=got.window_s
+    )
+    found = {value for row in rows if (value := first(row, labels))}
+    prefix = {"service": "svc/", "filesystem": "fs/", "rank": "job/"}[scope]
+    names = sorted(
+        {prefix + value.lstrip("/") for value in found}
+        | {e.name for e in (frame.entities if frame else ()) if e.kind is Kind.RANK}
+    )
     what = {Kind.SERVICE: "service", Kind.FILESYSTEM: "file system"}.get(target.kind, "rank")
     return UsageError(
         f"no {what} {target.text!r} in this source",
         hint=_offer(target.text, names) if names else f"it has no series of a {what}",
         code="no_such_target",
     )
-
-
-def _typed(entity: Entity) -> str:
-    """Return how an entity is asked about."""
-    return f"svc/{entity.service}" if entity.kind is Kind.SERVICE else entity.name
 
 
 def _or_index(host: str) -> str:

@@ -79,7 +79,7 @@ class Reader:
         frame = readings.others.get(OWN[target.kind])
         mine = own(target, frame) if frame else []
         if not frame or not mine:
-            raise no_such_entity(target, frame)
+            raise await no_such_entity(self._fetcher, source, got, target, frame)
         devices = [
             one.labels["device"]
             for one in got.batch.series

@@ -28,6 +28,7 @@ from engine.sources.port import Source
 from engine.topology import parse_target
 
 _MOST_ENTITIES = 256
+_SHARED = frozenset({Kind.RACK, Kind.FABRIC})
 # The most telling first: of several entities the answer is that of the first found.
 _TELLING = (
     Outcome.FIRED,
@@ -220,7 +221,8 @@ def _checks(
 def _told(name: str, entity: Entity, why: Why) -> tuple[bool, str]:
     """Return whether an answer names a cause at an entity, and the cause that it hangs beneath."""
     for one in (*why.diagnoses, *why.notes):
-        if one.cause == name and one.entity.key == entity.key:
+        shared = one.entity.kind in _SHARED  # told once for many, of what they share
+        if one.cause == name and (shared or one.entity.key == entity.key):
             return True, ""
         if any(e.cause == name and e.entity.key == entity.key for e in _all(one.effects)):
             return True, one.cause

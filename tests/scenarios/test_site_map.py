@@ -154,6 +154,15 @@ async def test_why_a_rack_is_slow_names_what_its_nodes_share(tmp_path):
     assert {m.host for m in answer.members} == {"node-1", "node-2", "node-3"}
 
 
+async def test_why_not_of_what_a_rack_shares_says_that_it_fired(tmp_path):
+    series = [*node(BRAKE, gpus=2), *node(BRAKE, gpus=2, host="node-2")]
+    series += node(FULL, gpus=2, host="node-3")
+    found = await why_not(
+        mapped(tmp_path, RACKS), "power_brake", "rack/r7", MemorySource(series), at=AT
+    )
+    assert found.outcome is Outcome.FIRED
+
+
 async def test_a_rack_whose_nodes_are_well_is_healthy(tmp_path):
     series = [s for k in (1, 2, 3) for s in node(FULL, gpus=2, host=f"node-{k}")]
     answer = await mapped(tmp_path, RACKS).why("rack/r7", MemorySource(series), at=AT)
@@ -173,6 +182,12 @@ async def test_a_job_of_the_map_with_a_host_that_is_gone_is_not_healthy(tmp_path
     answer = await site.why("job/train-7", MemorySource(series), at=AT)
     assert answer.verdict == "unknown"
     assert "job/train-7 hosts without any reading: node-3" in answer.unknown[0].why
+
+
+async def test_a_rack_of_which_nothing_is_read_is_unknown(tmp_path):
+    answer = await mapped(tmp_path, RACKS).why("rack/r8", MemorySource(node(FULL, gpus=2)), at=AT)
+    assert answer.verdict == "unknown"
+    assert "node-4, node-5" in answer.unknown[0].why
 
 
 async def test_a_rack_that_no_map_has_is_told(tmp_path):

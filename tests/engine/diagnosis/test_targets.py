@@ -295,7 +295,7 @@ async def test_a_job_whose_name_has_blanks():
         assert [m.name for m in answer.members] == ["node-1:0"]
     with pytest.raises(UsageError) as error:
         await ask(series, "job/llama 3")
-    assert "quotation marks" in error.value.hint
+    assert "llama 3/base" in error.value.hint
 
 
 @pytest.mark.parametrize(
@@ -324,3 +324,18 @@ async def test_a_host_whose_lines_could_not_be_read_is_told_with_the_file_and_th
     with pytest.raises(UsageError) as error:
         await engine().why("node-1:0", FileSource([file]))
     assert f"{file}:2: label gpu of DCGM_FI_DEV_GPU_TEMP is given twice" in error.value.one_line()
+
+
+async def test_names_that_are_not_there_are_answered_with_those_that_are():
+    labels = {"model_name": "llama#70b", "instance": "10.0.0.1:8000"}
+    served = series("vllm:num_requests_running", 3, labels)
+    source = MemorySource([*gpu(FULL, hpc_job="train 3"), served])
+    with pytest.raises(UsageError, match="no service 'svc/lama'") as told:
+        await engine().why("svc/lama", source, at=AT)
+    assert "svc/llama#70b" in told.value.hint
+    with pytest.raises(UsageError, match="no GPU here works for job 'train'") as told:
+        await engine().why("job/train", source, at=AT)
+    assert "train 3" in told.value.hint
+    with pytest.raises(UsageError, match="no GPU here works for job 'x'") as told:
+        await engine().why("job/x", MemorySource(gpu(FULL)), at=AT)
+    assert "no label names a job" in told.value.hint
