@@ -64,6 +64,30 @@ class Fetcher(Finding):
             got.at = got.batch.at = batch.at
         return batch
 
+    async def ask_own(
+        self,
+        source: Source,
+        got: Fetched,
+        hosts: Sequence[str],
+        names: tuple[str, ...],
+        window_s: float,
+        also: Sequence[Selection] = (),
+    ) -> None:
+        """Ask for some metrics that hosts say of themselves, wherever they are scraped.
+
+        Args:
+            source: where readings come from.
+            got: what is there; what comes is added.
+            hosts: as the series of GPUs name them.
+            names: the metrics.
+            window_s: how far back (s).
+            also: what is asked for in the same wave.
+        """
+        first = [*self.hosts_own(hosts, window_s, names), *self.who_is(hosts, window_s), *also]
+        batch = await self.ask(source, got, first)
+        if far := self.addressed(batch.series, hosts, names):
+            await self.ask(source, got, far)
+
     def start(self, at: float | None, window_s: float) -> Fetched:
         """Begin a question; the window is at least what the rules look back."""
         return Fetched(Batch([], at, 0), at, max(window_s, self.window_s))

@@ -92,7 +92,7 @@ class Finding(Selecting):
             if self.names.amd:  # AMD's exporter has no label "gpu", and its host in this one
                 index = Matcher("gpu_id", "=", str(gpu))
                 out.append(Selection(self.names.amd, (*matchers, index), window_s))
-        out += [*self.hosts_own([host], window_s), self._who_is([host], window_s)]
+        out += [*self.hosts_own([host], window_s), *self.who_is([host], window_s)]
         return out
 
     def _by_hosts(self, hosts: Iterable[str], window_s: float) -> list[Selection]:
@@ -101,7 +101,7 @@ class Finding(Selecting):
         for some in portions(hosts):
             for matchers in host_matchers(some):
                 out += self._whole_host(matchers, window_s)
-            out += [*self.hosts_own(some, window_s), self._who_is(some, window_s)]
+            out += [*self.hosts_own(some, window_s), *self.who_is(some, window_s)]
         return out
 
     def _own(self, target: Target, window_s: float) -> list[Selection]:

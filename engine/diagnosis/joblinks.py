@@ -69,7 +69,7 @@ async def bad_links(
     fetcher, causes = engine.fetcher, engine.catalogue.causes
     names = fetcher.names.others["port"]
     try:
-        await fetcher.ask(source, got, fetcher.hosts_own(away, got.window_s, names))
+        await fetcher.ask_own(source, got, away, names, got.window_s)
     except SourceError as error:
         got.warnings.append(error.one_line())
         return []

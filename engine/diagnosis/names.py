@@ -14,6 +14,7 @@ from engine.diagnosis.core import ACTIVITY, CORE
 from engine.diagnosis.observe import Observer
 from engine.signals.derived import PARTS
 from engine.signals.entities import SCOPES
+from engine.signals.hosts import UNAME
 from engine.signals.smi import NAMES as SMI_NAMES
 
 # Read even if no rule of a site asks for them: core readings, and the Xids, which the counts by
@@ -48,7 +49,7 @@ class Names:
     def all(self) -> tuple[str, ...]:
         """Every name that is asked for anywhere."""
         others = (name for scope in sorted(self.others) for name in self.others[scope])
-        return tuple(dict.fromkeys((*self.gpu, *self.node, *others)))
+        return tuple(dict.fromkeys((*self.gpu, *self.node, *others, UNAME)))
 
 
 def names_of(catalogue: Catalogue, observer: Observer) -> Names:

@@ -83,15 +83,14 @@ class RailPeers:
         mine = {kind for (_, host), kind in self._kinds.items() if host in here}
         peers = {host for kind in mine for host in spread(sorted(by_kind[kind]), MOST_HOSTS)}
         others = sorted(peers - set(here))
-        asked = self._fetcher.hosts_own(others, self._window_s, self._names)
-        for some in portions(others) if gpus else ():
-            asked += [
-                Selection(self._fetcher.sign_of_life(), matchers, self._window_s)
-                for matchers in host_matchers(some)
-            ]
-        if asked:
-            await self._fetcher.ask(source, got, asked)
-        return bool(asked)
+        of_kind = [
+            Selection(self._fetcher.sign_of_life(), matchers, self._window_s)
+            for some in (portions(others) if gpus else ())
+            for matchers in host_matchers(some)
+        ]
+        if others:
+            await self._fetcher.ask_own(source, got, others, self._names, self._window_s, of_kind)
+        return bool(others)
 
     async def _ask_kinds(
         self, source: Source, got: Fetched

@@ -6,7 +6,7 @@ Nothing here sends anything (`engine.diagnosis.fetch`).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from engine.catalogue.types import Catalogue
 from engine.diagnosis.byhost import address, host_matchers, named, pattern, portions
@@ -14,9 +14,9 @@ from engine.diagnosis.core import ACTIVITY, CORE
 from engine.diagnosis.names import names_of
 from engine.diagnosis.observe import Observer
 from engine.model import Entity, Kind
-from engine.samples import Matcher, Selection
+from engine.samples import Matcher, RawSeries, Selection
 from engine.signals.entities import RUN_LABELS, lustre_name
-from engine.signals.hosts import UNAME
+from engine.signals.hosts import UNAME, as_known, short, stated_by
 from engine.signals.labels import JOB_LABELS, UUID_LABELS, Place
 from engine.signals.normalise import Readings
 from engine.topology import Target
@@ -47,7 +47,7 @@ class Selecting:
         ``names`` are the metrics asked for, by default all of hosts, ports and mounts.
         """
         names = self.names.host if names is None else names
-        out = []
+        out: list[Selection] = []
         for some in portions(hosts) if names else ():
             at = address(some)
             elsewhere = (named("node", some), Matcher("instance", "!~", at.value))
@@ -136,7 +136,7 @@ class Selecting:
                 # What is at their scrape address comes with all that the hosts say of themselves.
                 if self.names.node and matchers[0].label != "instance":
                     out.append(Selection(self.names.node, matchers, self.window_s))
-            out.append(self._who_is(some, self.window_s))
+            out += self.who_is(some, self.window_s)
         return out + self.hosts_own(hosts, self.window_s)
 
     def in_full(self, places: Sequence[Place]) -> list[Selection]:
@@ -215,9 +215,33 @@ class Selecting:
         ]
 
     @staticmethod
-    def _who_is(hosts: Sequence[str], window_s: float) -> Selection:
-        """Return the selection that tells at which address a host's node_exporter is scraped."""
-        return Selection((UNAME,), (Matcher("nodename", "=~", pattern(hosts, _DOMAIN)),), window_s)
+    def who_is(hosts: Sequence[str], window_s: float) -> list[Selection]:
+        """Return the selections that tell at which address a host's node_exporter is scraped.
+
+        The kernel may know its host with or without the domain.
+        """
+        names = dict.fromkeys(name for host in hosts for name in (host, short(host)))
+        return [
+            Selection((UNAME,), (Matcher("nodename", "=~", pattern(some, _DOMAIN)),), window_s)
+            for some in portions(names)
+        ]
+
+    def addressed(
+        self, series: Iterable[RawSeries], hosts: Collection[str], names: tuple[str, ...]
+    ) -> list[Selection]:
+        """Return the selections of hosts at the addresses that `who_is` brought among ``series``.
+
+        ``names`` are the metrics asked for; what is scraped at the host's own name is left out, as
+        `hosts_own` asks for that.
+        """
+        known = set(hosts)
+        stated = stated_by(one.labels for one in series if one.name == UNAME)
+        found = [
+            at
+            for at, called in sorted(stated.items())
+            if at not in known and not known.isdisjoint(as_known(name, known) for name in called)
+        ]
+        return [Selection(names, (address(some),), self.window_s) for some in portions(found)]
 
     def _whole_host(self, matchers: tuple[Matcher, ...], window_s: float) -> list[Selection]:
         """Return everything of a host; a GPU of it may have gone before the window began."""

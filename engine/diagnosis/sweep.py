@@ -25,6 +25,7 @@ from engine.diagnosis.sweepsides import sides
 from engine.errors import SourceError
 from engine.model import Sweep
 from engine.samples import Ints, Matcher, Selection
+from engine.signals.hosts import UNAME, addresses
 from engine.signals.labels import node_entity
 from engine.signals.normalise import Readings
 from engine.sources.port import Evaluator, Source
@@ -103,6 +104,8 @@ async def _judge_group(
         found.warn([error.one_line()])
         return
     found.at = got.at
+    if far := fetcher.addressed(got.batch.series, group.live, fetcher.names.host):
+        await _ask_more(fetcher, source, got, far)
     running = [] if source.rereads else pods(fetcher, got.batch.series, span)
     if running:
         await _ask_more(fetcher, source, got, running)
@@ -247,7 +250,8 @@ async def _pushed_down(
     plan = Plan([], moment, queries=log.batch.queries, waves=1, unread=log.unread)
     plan.warnings += log.warnings
     try:
-        beside = await sides(engine, source, at=moment, window_s=int(span))
+        known = await _addresses(source, there, at=moment, window_s=span)
+        beside = await sides(engine, source, known, at=moment, window_s=int(span))
         plan.waves += beside.waves
         plan.warnings += [
             f"a query about ports, mounts or pods failed: {e.message}" for e in beside.failures[:1]
@@ -260,6 +264,7 @@ async def _pushed_down(
             window_s=span,
             where=where,
             marked=marked | beside.hosts,
+            known=known,
         )
         plan.pods = await of_gpus(
             engine.fetcher, source, beside.pods, at=moment, window_s=span, where=where
@@ -275,6 +280,19 @@ async def _pushed_down(
     plan.waves += found.waves
     plan.warnings += found.warnings
     return plan
+
+
+async def _addresses(
+    source: Source, there: Listing, *, at: float, window_s: float
+) -> dict[str, str]:
+    """Return which hosts are scraped at addresses that are not their names.
+
+    Raises:
+        SourceError: the source does not answer.
+    """
+    labels = ("instance", "nodename")
+    uname = await source.label_sets((UNAME,), labels, at=at, window_s=window_s)
+    return addresses(uname, (row.place for row in there.now))
 
 
 def _one_a_host(host: Ints, chosen: Sequence[int]) -> set[int]:

@@ -123,6 +123,7 @@ class Group:
                 Selection(fetcher.names.node, (named("instance", self.exporters),), window_s)
             )
         out += fetcher.hosts_own(self.live, window_s)
+        out += fetcher.who_is(self.live, window_s)
         return out + fetcher.history_of(self.gone, fetcher.sign_of_life())
 
 

@@ -69,9 +69,23 @@ class Nodes:
 
 
 async def nodes_of(
-    engine: Engine, source: Server, rows: Sequence[Row], *, at: float, window_s: int
+    engine: Engine,
+    source: Server,
+    rows: Sequence[Row],
+    known_at: Mapping[str, str],
+    *,
+    at: float,
+    window_s: int,
 ) -> Nodes:
     """Ask about the conditions that read signals of nodes only.
+
+    Args:
+        engine: rules and what they need.
+        source: the server.
+        rows: the GPUs.
+        known_at: scrape address to host, where that is not its name.
+        at: the moment judged (Unix s).
+        window_s: how far back readings count (s).
 
     Raises:
         SourceError: the server does not answer.
@@ -98,7 +112,7 @@ async def nodes_of(
     there = replace(there, several=await several(source, there, (), profile, at))
     signals = {s for s in there.present if s in there.catalogue.signals}
     nodes = Nodes(frozenset(signals), waves=2)
-    roster = _roster(nodes, found, rows)
+    roster = _roster(nodes, found, rows, known_at)
     bits: list[Bit] = []
     for name, condition in conditions.items():
         bit = symptom(name, condition, there, loose=True)
@@ -114,7 +128,12 @@ async def nodes_of(
     return nodes
 
 
-def _roster(nodes: Nodes, found: Sequence[Mapping[str, str]], rows: Sequence[Row]) -> Roster:
+def _roster(
+    nodes: Nodes,
+    found: Sequence[Mapping[str, str]],
+    rows: Sequence[Row],
+    known_at: Mapping[str, str],
+) -> Roster:
     """Number the addresses, and note which hosts each speaks of."""
     gpus: dict[str, set[str]] = {}
     for row in rows:
@@ -128,7 +147,7 @@ def _roster(nodes: Nodes, found: Sequence[Mapping[str, str]], rows: Sequence[Row
             nodes.hosts.append(set(gpus.get(address, ())))
             roster.hosts[address] = [number]
             if at_port := host_of_instance(address):
-                nodes.hosts[number].add(at_port)
+                nodes.hosts[number].add(known_at.get(at_port, at_port))
         if row.place.host:
             nodes.hosts[number].add(row.place.host)
     return roster

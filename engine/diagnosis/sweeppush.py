@@ -7,7 +7,7 @@ samples; the GPUs of all others are healthy or idle.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -65,6 +65,7 @@ async def pick(
     window_s: float,
     where: tuple[Matcher, ...],
     marked: Collection[str | None],
+    known: Mapping[str, str],
 ) -> Picked:
     """Find the hosts that must be looked at.
 
@@ -76,6 +77,7 @@ async def pick(
         window_s: how far back readings count (s).
         where: what the sweep is narrowed to.
         marked: names of hosts that must be looked at in any case.
+        known: scrape address to host, where that is not its name.
 
     Raises:
         SourceError: the server does not even say what it holds.
@@ -87,7 +89,7 @@ async def pick(
         return picked
     span = int(window_s)
     names = {row.where: row.place.host or "" for row in rows if row.where}
-    nodes = await nodes_of(engine, source, rows, at=at, window_s=span)
+    nodes = await nodes_of(engine, source, rows, known, at=at, window_s=span)
     picked.waves += nodes.waves
     picked.warnings += [f"a query about nodes failed: {e.message}" for e in failures(nodes)[:1]]
     for roster in found:

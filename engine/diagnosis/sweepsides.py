@@ -24,7 +24,7 @@ from engine.diagnosis.sweepqueries import SLACK, Bit, Known, compares, known, sy
 from engine.errors import SourceError
 from engine.samples import Matcher
 from engine.signals.entities import VIRTUAL
-from engine.signals.labels import HOST_LABELS, host_of_instance
+from engine.signals.labels import HOST_LABELS, first, host_of_instance
 
 if TYPE_CHECKING:
     from engine.diagnosis.engine import Engine
@@ -63,8 +63,12 @@ class Sides:
     waves: int = 0
 
 
-async def sides(engine: Engine, source: Server, *, at: float, window_s: int) -> Sides:
+async def sides(
+    engine: Engine, source: Server, known_at: Mapping[str, str], *, at: float, window_s: int
+) -> Sides:
     """Ask about all ports, mounts and pods of a server.
+
+    ``known_at`` is scrape address to host, where that is not its name.
 
     Raises:
         SourceError: the server does not even say what it holds.
@@ -76,7 +80,7 @@ async def sides(engine: Engine, source: Server, *, at: float, window_s: int) -> 
     }
     for side, here in known_here.items():
         others = [k for s, k in known_here.items() if s is not side and s.scope == side.scope]
-        await _ask(engine, source, side, here, others, sorted(names[side]), out, at=at)
+        await _ask(engine, source, side, here, others, sorted(names[side]), known_at, out, at=at)
     return out
 
 
@@ -116,6 +120,7 @@ async def _ask(
     here: Known,
     others: list[Known],
     names: list[str],
+    known_at: Mapping[str, str],
     out: Sides,
     *,
     at: float,
@@ -149,7 +154,8 @@ async def _ask(
         if number == len(owners):
             owners.append(set())
             roster.hosts.setdefault(row.labels.get(side.siblings, ""), []).append(number)
-        name = row.place.host or host_of_instance(key[0])
+        name = first(row.labels, HOST_LABELS) or host_of_instance(key[0])
+        name = known_at.get(name or "", name)
         if name:
             owners[number].add(name)
     every = list(roster.keys)

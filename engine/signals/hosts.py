@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from engine.samples import RawSeries
 from engine.signals.labels import HOST_LABELS, Place, first, host_of_instance
 
 UNAME = "node_uname_info"
@@ -17,13 +16,13 @@ UNAME = "node_uname_info"
 _NUMA = "node_memory_numa_"
 
 
-def addresses(uname: Iterable[RawSeries], places: Iterable[Place]) -> dict[str, str]:
+def addresses(uname: Iterable[Mapping[str, str]], places: Iterable[Place]) -> dict[str, str]:
     """Return scrape address (without its port) to host, for addresses that are no host names.
 
     An address at which several hosts are found tells nothing and is left out.
 
     Args:
-        uname: series of `UNAME`.
+        uname: labels of the series of `UNAME`.
         places: where the labels of the GPU series say that they are.
     """
     found: dict[str, set[str]] = {}
@@ -34,17 +33,26 @@ def addresses(uname: Iterable[RawSeries], places: Iterable[Place]) -> dict[str, 
             hosts.add(place.host)
         if place.host and address:
             found.setdefault(address, set()).add(place.host)
-    stated: dict[str, set[str]] = {}
-    for one in uname:
-        address, name = host_of_instance(one.labels.get("instance")), one.labels.get("nodename")
-        if address and name:
-            stated.setdefault(address, set()).add(_as_known(name, hosts))
-    found |= stated  # what the kernel says of itself counts more than who else is scraped there
+    # What the kernel says of itself counts more than who else is scraped there.
+    found |= {
+        address: {as_known(name, hosts) for name in names}
+        for address, names in stated_by(uname).items()
+    }
     return {
         address: next(iter(names))
         for address, names in sorted(found.items())
         if len(names) == 1 and address not in names
     }
+
+
+def stated_by(uname: Iterable[Mapping[str, str]]) -> dict[str, set[str]]:
+    """Return what the kernel at each scrape address calls its host, by the labels of `UNAME`."""
+    out: dict[str, set[str]] = {}
+    for labels in uname:
+        address, name = host_of_instance(labels.get("instance")), labels.get("nodename")
+        if address and name:
+            out.setdefault(address, set()).add(name)
+    return out
 
 
 def host_of(name: str, labels: Mapping[str, str], known: Mapping[str, str]) -> str | None:
@@ -63,7 +71,7 @@ def host_of(name: str, labels: Mapping[str, str], known: Mapping[str, str]) -> s
     return known.get(address or "", address)
 
 
-def _as_known(name: str, hosts: set[str]) -> str:
+def as_known(name: str, hosts: set[str]) -> str:
     """Return the host as GPU series spell it: with its domain, or without."""
     if name in hosts:
         return name
@@ -72,3 +80,8 @@ def _as_known(name: str, hosts: set[str]) -> str:
         return short
     longer = sorted(host for host in hosts if host.partition(".")[0] == name)
     return longer[0] if len(longer) == 1 else name
+
+
+def short(host: str) -> str:
+    """Return a host's name without its domain; an address is whole as it is."""
+    return host if host.replace(".", "").isdigit() or ":" in host else host.partition(".")[0]

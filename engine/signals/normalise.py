@@ -90,7 +90,8 @@ def build_frame(
     moment = at if timed and at is not None else 0.0
     pieces, places, tags, node_series = _sort_out(batch.series, catalogue)
     uname = [one for one in batch.series if one.name == UNAME]
-    hosts = addresses(uname, (place for group in places for place in group))
+    named = (place for group in places for place in group)
+    hosts = addresses((one.labels for one in uname), named)
     told = apart(pieces, places, hosts)
     pieces = drop_unmeasured(pieces, places)
     told += moved(pieces, places)
