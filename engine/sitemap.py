@@ -93,6 +93,21 @@ class SiteFile:
         return self._map
 
 
+class _Text(getattr(yaml, "CBaseLoader", yaml.BaseLoader)):  # type: ignore[misc]
+    """Reads every scalar as text (a job 0123 is no number), and refuses a key that stands twice."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[str, Any]:
+        """Return the mapping of a node."""
+        seen: set[str] = set()
+        for key, _ in node.value:
+            if key.value in seen if isinstance(key.value, str) else False:
+                line = key.start_mark.line + 1
+                raise ValueError(f"{key.value[:60]!r} stands twice, again in line {line}")
+            seen.add(str(key.value))
+        made: dict[str, Any] = super().construct_mapping(node, deep=deep)
+        return made
+
+
 def parse(text: str, path: Path) -> SiteMap:
     """Read the text of a map; ``path`` is what errors call it.
 
@@ -100,7 +115,7 @@ def parse(text: str, path: Path) -> SiteMap:
         UsageError: it is no map of a site.
     """
     try:
-        found = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506
+        found = yaml.load(text, Loader=_Text)  # noqa: S506 - scalars are text, nothing is built
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         raise _bad(path, " ".join(str(error).split())[:200]) from None
     if not isinstance(found or {}, dict):
@@ -168,7 +183,7 @@ def _twice(path: Path, which: str, found: Iterable[str]) -> str:
 
 
 def _named(path: Path, found: Any, key: str) -> Iterator[tuple[str, list[str]]]:
-    if found is None:
+    if not found:
         return
     if not isinstance(found, dict):
         raise _bad(path, f"{key}: must map names to lists of hosts")
@@ -224,7 +239,7 @@ def _indexes(path: Path, text: str) -> frozenset[int]:
 
 
 def _pattern(path: Path, text: Any) -> re2._Regexp[str] | None:
-    if text is None:
+    if not text:
         return None
     if len(str(text)) > _MOST_PATTERN:
         raise _bad(path, f"job_of_pod: longer than {_MOST_PATTERN} characters")

@@ -170,8 +170,8 @@ def _pathlike(rest: str, text: str, cluster: str | None) -> Target | None:
             model, _, instance = (_plain(part) for part in tail.partition("#"))
             if model:
                 return Target(Kind.SERVICE, text, cluster, service=model, instance=instance or None)
-        case "rack" if len(parts) == 1 and _NAME.fullmatch(tail):
-            return Target(Kind.RACK, text, cluster, rack=tail)
+        case "rack" if rack := _plain(tail):
+            return Target(Kind.RACK, text, cluster, rack=rack)
         case "fs" if tail:
             return Target(Kind.FILESYSTEM, text, cluster, mount="/" + tail.lstrip("/"))
     return None

@@ -233,8 +233,7 @@ class Engine:
         answer = compose(entity, mine, [*side, *peers], self.catalogue.causes, alone=alone)
         diagnoses = without_strangers(answer.diagnoses, [*mine, *side], peers)
         if target.kind in _OF_HOSTS:
-            racks, hosts = self.site.racks, {frame.entities[i].host for i in chosen}
-            together = gathered(diagnoses, [*mine, *side, *peers], racks, hosts)
+            together = gathered(diagnoses, [*mine, *side, *peers], self.site.racks)
             diagnoses = tuple(one.diagnosis for one in together)
         others = [a.entity for a in mine] if scope and not alone else []
         return Why(

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from engine.diagnosis.compose import below, key_of
 from engine.diagnosis.judge import Judgement
-from engine.diagnosis.onrail import by_rail
+from engine.diagnosis.onrail import by_rail, is_port
 from engine.diagnosis.racks import by_rack
 from engine.diagnosis.rank import Key
 from engine.model import Diagnosis, Entity, Incident, Kind
@@ -16,7 +16,6 @@ def gathered(
     roots: Iterable[Diagnosis],
     answers: Sequence[Judgement],
     racks: Mapping[str, str],
-    hosts: Collection[str | None],
 ) -> list[Incident]:
     """Return one incident per root cause, worst first.
 
@@ -24,7 +23,6 @@ def gathered(
         roots: the causes, with what hangs beneath them.
         answers: what was found of GPUs, nodes, services and so on.
         racks: host to rack, as far as the map of the site says.
-        hosts: those that were looked at.
 
     Returns:
         The members are where the cause or one of its effects was seen, GPUs first.
@@ -38,7 +36,9 @@ def gathered(
         keys = [key_of(root), *((e.cause, e.entity.key) for e in below(root.effects))]
         members = {place: e for key in keys for place, e in seen.get(key, {}).items()}
         out.append(Incident(root, tuple(members[place] for place in sorted(members))))
-    return by_rail(by_rack(out, racks, hosts))
+    ports = [(e.host, e.instance) for e in (a.entity for a in answers) if is_port(e)]
+    at = {key: list(found.values()) for key, found in seen.items()}
+    return by_rail(by_rack(out, racks), at, [(h, n) for h, n in ports if h and n])
 
 
 def _place(entity: Entity) -> tuple[object, ...]:

@@ -19,6 +19,7 @@ from engine.diagnosis.judge import Judge, Judgement
 from engine.diagnosis.railpeers import spread
 from engine.errors import SourceError
 from engine.model import Class, Diagnosis, Entity, Kind
+from engine.samples import Frame
 from engine.signals.normalise import Readings
 from engine.sources.port import Source
 from engine.topology import Target
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from engine.diagnosis.engine import Engine
 
 _BUSY = "full_busy"
+# Bound by its own memory, as when it decodes: little power, and no wait for a link.
+_ELSEWHERE = frozenset({"memory_bound"})
 # At its power limit: whoever draws that computes, and waits for nobody.
 _FULL = "power_near_limit"
 # Busy all the time at little power, as kernels of collectives are that wait for their peers.
@@ -75,10 +78,16 @@ async def bad_links(
         return []
     more = fetcher.frame(got)
     ports = more.others["port"].entities if "port" in more.others else ()
-    there = [i for i, port in enumerate(ports) if port.host in own or port.host in away]
+    clusters = {readings.frame.entities[i].cluster for i in works}
+    there = [
+        i
+        for i, port in enumerate(ports)
+        if (port.host in own or port.host in away)
+        and port.cluster in {None, *clusters}
+        and _carries(more.others["port"], i)
+    ]
     judged = engine.judge_other(more, "port", there)
-    hosts = {*own, *away}
-    together = gathered(hang(_bad(judged, causes), causes), judged, engine.site.racks, hosts)
+    together = gathered(hang(_bad(judged, causes), causes), judged, engine.site.racks)
     return [_told(one.diagnosis, engine.judge, readings, works) for one in together]
 
 
@@ -92,13 +101,19 @@ def _working(
     """Return the GPUs of a target that work for a job, with nothing wrong where they are."""
     if target.kind not in _ASKED or not judge.observer.rules.keys() >= {_BUSY, _FULL}:
         return []
-    if any(d.class_ in _TELLING for answer in answers for d in answer.diagnoses):
+    found = [d for answer in answers for d in (*answer.diagnoses, *answer.notes)]
+    if any(d.class_ in _TELLING or d.cause in _ELSEWHERE for d in found):
         return []
     mine = [i for i in chosen if readings.frame.entities[i].job]
     if not mine:
         return []
     truth = judge.observe(readings.frame, mine).truth
     return [i for i in mine if truth[_BUSY][i] == 1 and truth[_FULL][i] != 1]
+
+
+def _carries(ports: Frame, i: int) -> bool:
+    """Return whether a port is one of RDMA: collectives go over no other where there is one."""
+    return bool(ports.samples("port_state", i)[0].size)
 
 
 def _hosts(readings: Readings, mine: Sequence[int]) -> tuple[set[str], list[str]]:

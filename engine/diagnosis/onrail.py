@@ -1,58 +1,105 @@
 """Ports of one rail that show the same on several hosts: one incident of what they share.
 
 Port k of every host of a rail-optimised cluster goes to the same leaf switch (NVIDIA DGX SuperPOD
-reference architecture, compute fabric). Faults of single cables scatter over the ports; where a
-fault keeps to one port of several hosts, that switch is looked at first.
+reference architecture, compute fabric). Faults of single cables scatter over ports and time; where
+several hosts lose the same port at once, that switch is looked at first.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from engine.diagnosis.combine import order
+from engine.diagnosis.compose import key_of
+from engine.diagnosis.rank import Key
 from engine.model import Diagnosis, Effect, Entity, Incident, Kind, Step
 
 _OF_LINKS = frozenset({"ib_link_down", "ib_link_degraded"})
 _OF_NETWORK = "network_congestion"
-# By chance three cables of many go bad at the same port of their hosts less often than a switch.
+# Fewer bad cables than this may well be at the same port of their hosts by chance.
 _FEWEST = 3
-# So much of all ports concerned must be of the rail.
-_MOST = 0.75
+# What a switch does to its ports begins at once; scrapes of a minute spread it a little (s).
+_AT_ONCE_S = 180.0
 _NAMED = 6
 _EVIDENCE = 8
 
+# A host and the name of a port of it.
 Port = tuple[str, str]
 
 
-def by_rail(incidents: Sequence[Incident]) -> list[Incident]:
-    """Put faults of links together that keep to one port of three hosts or more.
+def by_rail(
+    incidents: Sequence[Incident],
+    seen_at: Mapping[Key, Sequence[Entity]],
+    looked_at: Iterable[Port],
+) -> list[Incident]:
+    """Put faults of links together that began at one port of three hosts or more at the same time.
 
     Args:
-        incidents: one a cause and entity, worst first; members that are ports say which.
+        incidents: one a cause and entity, worst first.
+        seen_at: where the cause of each was seen itself.
+        looked_at: all ports that were judged.
     """
-    out = [_told_where(one) for one in incidents]
-    groups: dict[tuple[str, str | None], list[Incident]] = {}
-    for one in out:
-        if one.diagnosis.cause in _OF_LINKS and one.diagnosis.entity.kind is Kind.NODE:
-            where = (one.diagnosis.cause, one.diagnosis.entity.cluster)
+    ports = {
+        key_of(one.diagnosis): _ports(seen_at.get(key_of(one.diagnosis), ())) for one in incidents
+    }
+    hosts_with: dict[str, set[str]] = {}
+    ports_of: dict[str, set[str]] = {}
+    for host, name in looked_at:
+        hosts_with.setdefault(name, set()).add(host)
+        ports_of.setdefault(host, set()).add(name)
+    groups: dict[tuple[str, str | None, str], list[Incident]] = {}
+    for one in incidents:
+        mine = {name for _, name in ports[key_of(one.diagnosis)]}
+        if one.diagnosis.cause in _OF_LINKS and len(mine) == 1:
+            where = (one.diagnosis.cause, one.diagnosis.entity.cluster, mine.pop())
             groups.setdefault(where, []).append(one)
-    for (_, cluster), some in groups.items():
-        shared = _rail([port for one in some for port in _ports(one)])
-        mine = [one for one in some if shared and {name for _, name in _ports(one)} == {shared}]
-        if shared and len(mine) >= _FEWEST:
-            out = [one for one in out if one not in mine]
-            out.append(_merged(shared, cluster, mine))
-    return sorted(out, key=lambda one: order(one.diagnosis))
+    gone: set[Key] = set()
+    merged: list[Incident] = []
+    for (_, cluster, name), some in groups.items():
+        # Where hosts have one port only, every fault is at the same one.
+        several = [i for i in some if len(ports_of.get(i.diagnosis.entity.host or "", ())) > 1]
+        together = _at_once(several, len(hosts_with.get(name, ())))
+        if together:
+            gone |= {key_of(one.diagnosis) for one in together}
+            merged.append(_merged(name, cluster, together))
+    kept = [
+        _told_where(one, ports[key_of(one.diagnosis)])
+        for one in incidents
+        if key_of(one.diagnosis) not in gone
+    ]
+    return sorted([*kept, *merged], key=lambda one: order(one.diagnosis))
 
 
-def _ports(incident: Incident) -> list[Port]:
-    """Return (host, port) of the ports among the members."""
-    return [(m.host, m.instance) for m in incident.members if m.host and m.instance and _is_port(m)]
+def _at_once(some: Sequence[Incident], of: int) -> list[Incident]:
+    """Return those that began together: the most within some minutes.
+
+    Of those whose beginning was not seen it is all, if half of the ``of`` hosts with such a port
+    have it.
+    """
+    if len(some) < _FEWEST:
+        return []
+    timed = sorted(
+        ((one.diagnosis.since, k) for k, one in enumerate(some) if one.diagnosis.since is not None)
+    )
+    best: list[int] = []
+    for k, (since, _) in enumerate(timed):
+        near = [i for other, i in timed[k:] if other - since <= _AT_ONCE_S]
+        best = near if len(near) > len(best) else best
+    if len(best) >= _FEWEST:
+        return [some[i] for i in sorted(best)]
+    unseen = [one for one in some if one.diagnosis.since is None]
+    return unseen if len(unseen) >= _FEWEST and 2 * len(unseen) >= of else []
 
 
-def _is_port(entity: Entity) -> bool:
+def _ports(entities: Iterable[Entity]) -> list[Port]:
+    """Return those of some entities that are ports."""
+    return [(e.host, e.instance) for e in entities if e.host and e.instance and is_port(e)]
+
+
+def is_port(entity: Entity) -> bool:
+    """Return whether an entity is a port of a host."""
     return entity.kind is Kind.NODE and entity.name == f"{entity.host} {entity.instance}"
 
 
@@ -63,7 +110,7 @@ def _rail(ports: Sequence[Port]) -> str | None:
         return None
     name, count = min(of_name.items(), key=lambda pair: (-pair[1], pair[0]))
     hosts = {host for host, other in ports if other == name}
-    return name if len(hosts) >= _FEWEST and count >= _MOST * len(ports) else None
+    return name if len(hosts) >= _FEWEST and 4 * count >= 3 * len(ports) else None
 
 
 def _merged(name: str, cluster: str | None, some: Sequence[Incident]) -> Incident:
@@ -97,10 +144,9 @@ def _merged(name: str, cluster: str | None, some: Sequence[Incident]) -> Inciden
     return Incident(merged, tuple(members.values()))
 
 
-def _told_where(incident: Incident) -> Incident:
+def _told_where(incident: Incident, ports: Sequence[Port]) -> Incident:
     """Say at which ports it was seen: of a host that has it at several, of congestion anyway."""
     diagnosis = incident.diagnosis
-    ports = _ports(incident)
     if len(ports) > 1 and diagnosis.cause in _OF_LINKS:
         text = f"{len(ports)} of its ports have it: {_listed(name for _, name in ports)}."
         return replace(incident, diagnosis=replace(diagnosis, says=f"{diagnosis.says} {text}"))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from engine.diagnosis.combine import order
@@ -16,20 +17,14 @@ _NAMED = 6
 _Where = tuple[str, str | None, str]
 
 
-def by_rack(
-    incidents: Sequence[Incident], racks: Mapping[str, str], seen: Collection[str | None]
-) -> list[Incident]:
+def by_rack(incidents: Sequence[Incident], racks: Mapping[str, str]) -> list[Incident]:
     """Put incidents of nodes together where half of a rack's nodes, two at least, have the same.
 
     Args:
         incidents: one a cause and entity, worst first.
         racks: host to rack.
-        seen: hosts that were looked at.
     """
-    there: dict[str, int] = {}
-    for host in seen:
-        if host and host in racks:
-            there[racks[host]] = there.get(racks[host], 0) + 1
+    there = Counter(racks.values())
     together: dict[_Where, list[Incident]] = {}
     for one in incidents:
         entity = one.diagnosis.entity
@@ -38,9 +33,10 @@ def by_rack(
             together.setdefault((one.diagnosis.cause, entity.cluster, rack), []).append(one)
     out = list(incidents)
     for (_, cluster, rack), some in together.items():
-        if len(some) >= _FEWEST and 2 * len(some) >= there.get(rack, 0):
-            out = [one for one in out if one not in some]
-            out.append(_merged(rack, cluster, some, there.get(rack, 0)))
+        if len(some) >= _FEWEST and 2 * len(some) >= there[rack]:
+            mine = {id(one) for one in some}
+            out = [one for one in out if id(one) not in mine]
+            out.append(_merged(rack, cluster, some, there[rack]))
     return sorted(out, key=lambda one: order(one.diagnosis))
 
 

@@ -77,10 +77,10 @@ class RailPeers:
         if self._kinds is None:
             self._kinds = await self._ask_kinds(source, got)
         by_kind: dict[Hashable, list[str]] = {}
-        for (_, host), kind in self._kinds.items():
+        for (cluster, host), kind in self._kinds.items():
             if host:
-                by_kind.setdefault(kind, []).append(host)
-        mine = {kind for (_, host), kind in self._kinds.items() if host in here}
+                by_kind.setdefault((cluster, kind), []).append(host)
+        mine = {(at, kind) for (at, host), kind in self._kinds.items() if host in here}
         peers = {host for kind in mine for host in spread(sorted(by_kind[kind]), MOST_HOSTS)}
         others = sorted(peers - set(here))
         of_kind = [

@@ -61,6 +61,7 @@ def beside(target: Target, readings: Readings, chosen: Sequence[int]) -> dict[st
     """Return, by scope, the entities that belong to a target or to its GPUs."""
     mine = [readings.frame.entities[i] for i in chosen]
     hosts = {e.host for e in mine if e.host} | {h for h in (target.host, *target.hosts) if h}
+    clusters: set[str | None] = {target.cluster} if target.cluster else {e.cluster for e in mine}
     pods = {(e.namespace, e.pod) for e in mine}
     jobs = {e.job for e in mine if e.job} | ({target.job} if target.job else set())
     if target.kind in OWN and (named := readings.others.get(OWN[target.kind])):
@@ -78,11 +79,19 @@ def beside(target: Target, readings: Readings, chosen: Sequence[int]) -> dict[st
             found = [
                 i
                 for i, e in enumerate(frame.entities)
-                if _belongs(e, scope, hosts, pods, jobs) and target.cluster in {None, e.cluster}
+                if _belongs(e, scope, hosts, pods, jobs) and _within(e.cluster, clusters)
             ]
         if found:
             out[scope] = found
     return out
+
+
+def _within(cluster: str | None, clusters: set[str | None]) -> bool:
+    """Return whether something may be of some clusters: names alone repeat from one to the next.
+
+    What names no cluster may be of any: exporters of hosts seldom do.
+    """
+    return cluster is None or not clusters or None in clusters or cluster in clusters
 
 
 def _belongs(

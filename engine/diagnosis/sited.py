@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from engine.catalogue.nearest import did_you_mean
 from engine.errors import UsageError
 from engine.model import Kind, Unknown, Verdict, Why
 from engine.signals.normalise import Readings
-from engine.sitemap import SiteMap
+from engine.sitemap import Gpus, SiteMap
 from engine.topology import Target
 
 _NAMED = 4
@@ -46,11 +46,24 @@ def with_absent(
 
     Who was not seen is not healthy: without a diagnosis the verdict is unknown.
     """
-    expected = target.hosts or tuple(site.jobs.get(target.job or "", ()))
-    if target.kind not in {Kind.RACK, Kind.JOB} or not expected:
+    if target.kind not in {Kind.RACK, Kind.JOB}:
         return why
-    there = {readings.frame.entities[i].host for i in chosen}
-    away = sorted(set(expected) - there)
+    expected: Mapping[str, Gpus] = dict.fromkeys(target.hosts) or site.jobs.get(
+        target.job or "", {}
+    )
+    there: dict[str | None, set[int | None]] = {}
+    for i in chosen:
+        entity = readings.frame.entities[i]
+        there.setdefault(entity.host, set()).add(entity.gpu)
+    away = [
+        name
+        for host, gpus in sorted(expected.items())
+        for name in (
+            [host]
+            if host not in there
+            else [f"{host}:{gpu}" for gpu in sorted(gpus or ()) if gpu not in there[host]]
+        )
+    ]
     if not away:
         return why
     more = f" and {len(away) - _NAMED} more" if len(away) > _NAMED else ""
@@ -58,8 +71,8 @@ def with_absent(
     missing = Unknown(
         cause="stale_data",
         needs="gpu_util",
-        why=f"the map of the site gives {why.target.name} hosts without any reading: {names}",
-        fix="see whether they are up and scraped, or correct the map (docs/configuration.md)",
+        why=f"the map of the site gives {why.target.name} what no GPU reading came from: {names}",
+        fix="see whether it is up and scraped, or works for another job; else correct the map",
     )
     verdict = Verdict.UNKNOWN if why.verdict in _WELL else why.verdict
     return replace(why, verdict=verdict, unknown=(missing, *why.unknown))

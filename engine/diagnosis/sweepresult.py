@@ -107,7 +107,7 @@ def result(engine: Engine, found: Found, plan: Plan, window_s: float) -> Sweep:
     return Sweep(
         at=found.at,
         window_s=window_s,
-        incidents=tuple(gathered(roots, answers, engine.site.racks, judged | plan.settled)),
+        incidents=tuple(gathered(roots, answers, engine.site.racks)),
         checked={
             "gpu": len(found.answers) + plan.healthy + plan.idle,
             "node": len(judged | plan.settled),

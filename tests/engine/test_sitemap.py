@@ -129,3 +129,14 @@ def test_gpus_of_a_host_that_a_job_names_twice_are_added():
     site = parse("jobs: {a: ['node-1:0-1', 'node-1:4']}", HERE)
     assert site.jobs["a"]["node-1"] == {0, 1, 4}
     assert site.job_at("node-1", 0) == "a"
+
+
+def test_a_key_that_stands_twice_is_refused_with_its_line():
+    text = "racks:\n  r1: [node-1]\n  r2: [node-3]\n  r1: [node-2]\n"
+    with pytest.raises(UsageError, match=r"'r1' stands twice, again in line 4"):
+        parse(text, Path("map.yaml"))
+
+
+def test_names_are_text_whatever_yaml_would_make_of_them():
+    site = parse("jobs: {0123: [node-1], 12:30: [node-2], on: [node-3]}", Path("map.yaml"))
+    assert set(site.jobs) == {"0123", "12:30", "on"}

@@ -173,7 +173,7 @@ async def test_a_rack_with_a_node_that_nothing_is_read_of_is_not_healthy(tmp_pat
     series = [s for k in (1, 2) for s in node(FULL, gpus=2, host=f"node-{k}")]
     answer = await mapped(tmp_path, RACKS).why("rack/r7", MemorySource(series), at=AT)
     assert answer.verdict == "unknown"
-    assert "hosts without any reading: node-3" in answer.unknown[0].why
+    assert "no GPU reading came from: node-3" in answer.unknown[0].why
 
 
 async def test_a_job_of_the_map_with_a_host_that_is_gone_is_not_healthy(tmp_path):
@@ -181,7 +181,22 @@ async def test_a_job_of_the_map_with_a_host_that_is_gone_is_not_healthy(tmp_path
     site = mapped(tmp_path, "jobs: {train-7: ['node-[1-3]']}")
     answer = await site.why("job/train-7", MemorySource(series), at=AT)
     assert answer.verdict == "unknown"
-    assert "job/train-7 hosts without any reading: node-3" in answer.unknown[0].why
+    assert "job/train-7 what no GPU reading came from: node-3" in answer.unknown[0].why
+
+
+async def test_a_job_of_the_map_of_which_a_gpu_is_gone_is_not_healthy(tmp_path):
+    site = mapped(tmp_path, "jobs: {train-7: ['node-[1-2]:0-3']}")
+    series = [*node(FULL, gpus=4), *node(FULL, gpus=2, host="node-2")]
+    answer = await site.why("job/train-7", MemorySource(series), at=AT)
+    assert answer.verdict == "unknown"
+    assert "node-2:2, node-2:3" in answer.unknown[0].why
+
+
+async def test_two_braked_nodes_of_a_large_rack_are_not_the_rack(tmp_path):
+    site = mapped(tmp_path, "{racks: {r1: ['node-[1-40]']}, jobs: {j: [node-1, node-2]}}")
+    series = [s for k in (1, 2) for s in node(BRAKE, gpus=2, host=f"node-{k}")]
+    answer = await site.why("job/j", MemorySource(series), at=AT)
+    assert {d.entity.name for d in answer.diagnoses} == {"node-1", "node-2"}
 
 
 async def test_a_rack_of_which_nothing_is_read_is_unknown(tmp_path):

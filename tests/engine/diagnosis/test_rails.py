@@ -263,3 +263,61 @@ async def test_why_a_rule_about_rails_did_not_fire_sees_the_rail():
     )
     assert found.outcome is Outcome.QUIET
     assert "below 3" not in found.checks[0].says
+
+
+async def test_cables_of_hosts_with_one_port_each_are_no_rail():
+    ill = {f"node-{k}": {"mlx5_0": {"up": fallen(400.0)}} for k in (1, 3, 5)}
+    assert set(told(await sweep(fleet(ill, ports=1)))) == {
+        ("ib_link_down", f"node-{k}") for k in (1, 3, 5)
+    }
+
+
+async def test_cables_that_fail_at_different_times_are_no_rail():
+    ill = {f"node-{k}": {"mlx5_1": {"up": fallen(200.0 * k)}} for k in (1, 2, 3, 4)}
+    assert {name for _, name in told(await sweep(fleet(ill)))} == {
+        f"node-{k}" for k in (1, 2, 3, 4)
+    }
+
+
+async def test_a_leaf_switch_is_found_among_cables_that_failed_elsewhere():
+    ill = {
+        **dict.fromkeys(HOSTS[:4], DOWN),
+        "node-6": {"mlx5_0": {"up": fallen(700.0)}},
+        "node-7": {"mlx5_2": {"up": fallen(500.0)}},
+    }
+    found = told(await sweep(fleet(ill, ports=3)))
+    assert {name for _, name in found} == {"fabric/mlx5_1/1", "node-6", "node-7"}
+
+
+async def test_a_bad_link_of_a_host_of_the_same_name_in_another_cluster_is_not_blamed():
+    spins = {**FULL, "DCGM_FI_DEV_POWER_USAGE": 300}
+    series = []
+    for number, cluster in enumerate("xy"):
+        for host in ("node-1", "node-2"):
+            uuid = f"GPU-{number}{host[-1]}000000-0000-4000-8000-000000000000"
+            series += gpu(spins, host=host, cluster=cluster, hpc_job=f"job-{cluster}", uuid=uuid)
+        where = {"instance": "node-2:9100", "job": "node-exporter", "cluster": cluster}
+        record = Recorder(np.random.default_rng(3), TS, where)
+        errors = np.where(TS < AT - 500.0, 0.0, 5.0) if cluster == "y" else 0.0
+        rdma(record, "mlx5_0", counters={"symbol_error_total": errors})
+        series += record.series
+    well = await engine().why("x::node-1:0", MemorySource(series), at=AT)
+    ill = await engine().why("y::node-1:0", MemorySource(series), at=AT)
+    assert well.diagnoses == ()
+    assert [d.cause for d in ill.diagnoses] == ["ib_link_degraded"]
+    host = await engine().why("x::node-2", MemorySource(series), at=AT)
+    assert host.diagnoses == ()
+
+
+async def test_a_gpu_that_its_own_memory_bounds_is_not_told_of_links():
+    decodes = {
+        **FULL,
+        "DCGM_FI_DEV_POWER_USAGE": 300,
+        "DCGM_FI_PROF_DRAM_ACTIVE": 0.85,
+        "DCGM_FI_PROF_PIPE_TENSOR_ACTIVE": 0.1,
+    }
+    series = [s for host in HOSTS[:2] for s in gpu(decodes, host=host, hpc_job="vllm")]
+    record = Recorder(np.random.default_rng(3), TS, {"instance": "node-2:9100", "job": "node"})
+    rdma(record, "mlx5_0", counters={"symbol_error_total": np.where(TS < AT - 500.0, 0.0, 5.0)})
+    answer = await engine().why("node-1:0", MemorySource([*series, *record.series]), at=AT)
+    assert (answer.verdict, answer.diagnoses) == ("healthy", ())
