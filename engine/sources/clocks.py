@@ -1,8 +1,9 @@
 """Whose clock is ahead: the newest time of a file must not be one that only a wrong clock shows.
 
-A host that stopped ends before the others but began with them; one whose clock is wrong lies apart
-as a whole. Where few hosts lie ahead of the rest, their times are moved back to those of the rest.
-Where the halves are equal nobody can tell: that is said, and the newest time counts.
+No sample is from after the moment its file was written: hosts whose times lie beyond it have a
+clock that is ahead, and where the others go up to that moment their times are moved back to those.
+Without that proof nobody can tell such a host from one that goes on where the others stopped: that
+is said where a host lies apart as a whole, and the newest time counts.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from engine.sources.text import some
 from engine.units import duration
 
 Ids = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
 
 # Scrapes of a minute end as far apart as this without anything being wrong (s).
 _TOGETHER_S = 120.0
@@ -84,8 +86,12 @@ class Clocks:
         np.fmax.at(self.newest, hosts, stamps)
         np.fmin.at(self._oldest, hosts, stamps)
 
-    def tell(self) -> Told:
-        """Say which time is now, and whose clock is ahead."""
+    def tell(self, written: float | None = None) -> Told:
+        """Say which time is now, and whose clock is ahead.
+
+        Args:
+            written: when the newest of the files was written (Unix s), None if nobody knows.
+        """
         seen = np.isfinite(self.newest)
         latest = float(self.newest.max(where=seen, initial=-np.inf))
         names = self.hosts
@@ -93,21 +99,46 @@ class Clocks:
         if there.size < 2:
             return Told(latest)
         oldest, newest = self._oldest[there], self.newest[there]
+        if written is not None:
+            wrong = newest > written + _TOGETHER_S
+            shifts = _proven(oldest, newest, wrong, written)
+            if shifts is not None:
+                seen[there[wrong]] = False
+                moment = float(self.newest.max(where=seen, initial=-np.inf))
+                found = {names[there[k]]: float(shifts[k]) for k in np.flatnonzero(wrong)}
+                return Told(moment, found, _ahead(found))
         # More than half of the hosts come as far as this, both if there are two.
         common = float(np.sort(newest)[::-1][there.size // 2])
         rest = np.abs(newest - common) <= _TOGETHER_S
-        shifts = newest - common
-        began = float(np.median(oldest[rest]))
-        ahead = (shifts > LOOKBACK_S) & (np.abs(oldest - began - shifts) <= _TOGETHER_S)
-        if not ahead.any():
+        apart = (newest - common > LOOKBACK_S) & _as_a_whole(oldest, newest, rest, common)
+        if not apart.any():
             return Told(latest)
-        found = {names[there[k]]: float(shifts[k]) for k in np.flatnonzero(ahead)}
-        if len(found) >= np.count_nonzero(rest) or max(found.values()) > _MOST_S:
-            behind = [names[k] for k in there[rest]]
-            return Told(latest, warning=_either(found, behind, latest, common))
-        seen[there[ahead]] = False
-        moment = float(self.newest.max(where=seen, initial=-np.inf))
-        return Told(moment, found, _ahead(found))
+        ahead, behind = ([names[k] for k in there[some_]] for some_ in (apart, rest))
+        return Told(latest, warning=_either(ahead, behind, latest, common))
+
+
+def _proven(oldest: Floats, newest: Floats, wrong: Bools, written: float) -> Floats | None:
+    """Return how far the clocks that must be wrong are ahead of the others (s).
+
+    None if none is wrong, or it is not told by how much: the others ended long before the files
+    were written, or the span of a host is another one than theirs.
+    """
+    if not wrong.any() or wrong.all():
+        return None
+    now = float(newest[~wrong].max())
+    shifts = newest - now
+    if now < written - LOOKBACK_S or float(shifts[wrong].max()) > _MOST_S:
+        return None
+    together = ~wrong & (now - newest <= _TOGETHER_S)
+    whole = _as_a_whole(oldest, newest, together, now)
+    return shifts if whole[wrong].all() else None
+
+
+def _as_a_whole(oldest: Floats, newest: Floats, rest: Bools, end: float) -> Bools:
+    """Return which hosts began as much later than the rest as they end after ``end``."""
+    began = float(np.median(oldest[rest]))
+    whole: Bools = np.abs(oldest - began - (newest - end)) <= _TOGETHER_S
+    return whole
 
 
 def _ahead(shifts: Mapping[str, float]) -> str:
@@ -119,12 +150,12 @@ def _ahead(shifts: Mapping[str, float]) -> str:
     )
 
 
-def _either(ahead: Mapping[str, float], behind: list[str], latest: float, common: float) -> str:
+def _either(ahead: list[str], behind: list[str], latest: float, common: float) -> str:
     apart = duration(round(latest - common, -1))
     return (
-        f"all times of {_named(behind)} lie {apart} before those of {_named(ahead)}: one of the "
-        "clocks is wrong, or they were not recorded at the same time; the newest counts as now, "
-        f"name another with --at {common:.0f}"
+        f"all times of {_named(behind)} lie {apart} before those of {_named(ahead)}: they stopped, "
+        "one of the clocks is wrong, or they were not recorded at the same time; the newest counts "
+        f"as now, name another with --at {common:.0f}"
     )
 
 

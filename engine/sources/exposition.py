@@ -152,6 +152,7 @@ class FileSource:
         for file in self._files:
             self._read_one(file, sink, stop, before, total)
             before += file.size
+        sink.written = self._written()
 
     def _read_one(
         self, file: MetricsFile, sink: Sink, stop: threading.Event, before: int, total: int

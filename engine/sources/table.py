@@ -80,6 +80,8 @@ class Sink(ABC):
         self.index = index
         self.at = at
         self._shifts = dict(shifts or {})
+        # When the newest of the files was written (Unix s), once that is known.
+        self.written: float | None = None
         # A broken clock far ahead must not make everything else the past.
         self._possible = time.time() + _AHEAD_S
         self._beyond = -math.inf
@@ -133,7 +135,7 @@ class Sink(ABC):
     def told(self) -> Told:
         """Return what the clocks of all hosts say, once all blocks are there."""
         if self._told is None:
-            self._told = self.index.clocks.tell()
+            self._told = self.index.clocks.tell(self.written)
         return self._told
 
     def moment(self) -> float | None:
