@@ -77,12 +77,12 @@ def _nothing(name: str, where: Sequence[Matcher], window_s: float) -> SourceErro
     span = duration(window_s)
     if where:
         fits = ",".join(f"{one.label}{one.op}{quote(one.value)}" for one in where)
-        said = f"{name}: nothing could be checked: no series that fits {fits} has readings in {span}"
+        said = f"nothing could be checked: no series that fits {fits} has readings in {span}"
         hint = "check the selector against the labels of the exporter"
     else:
-        said = f"{name}: nothing could be checked: no readings of a GPU or a host in {span}"
+        said = f"nothing could be checked: no readings of a GPU or a host in {span}"
         hint = "check that it holds what an exporter of GPUs gives"
-    return SourceError(said, hint=hint, code="nothing_read")
+    return SourceError(f"{name}: {said}", hint=hint, code="nothing_read")
 
 
 def absent(known: Iterable[Tracked], sweep: Sweep, engine: Engine) -> list[Asked]:
