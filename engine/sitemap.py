@@ -89,7 +89,7 @@ class SiteFile:
                 self._map = parse(self._path.read_text(encoding="utf-8"), self._path)
                 self._stamp = stamp
         except (OSError, UnicodeDecodeError) as error:
-            raise _bad(self._path, str(error)) from None
+            raise _unreadable(self._path, error) from None
         return self._map
 
 
@@ -117,7 +117,9 @@ def parse(text: str, path: Path) -> SiteMap:
     try:
         found = yaml.load(text, Loader=_Text)  # noqa: S506 - scalars are text, nothing is built
     except (yaml.YAMLError, RecursionError, ValueError) as error:
-        raise _bad(path, " ".join(str(error).split())[:200]) from None
+        mark = getattr(error, "problem_mark", None)
+        where = f" at line {mark.line + 1}" if mark is not None else ""
+        raise _bad(path, f"it is not readable YAML{where}") from None
     if not isinstance(found or {}, dict):
         raise _bad(path, "it is no mapping")
     found = found or {}
@@ -254,9 +256,22 @@ def _pattern(path: Path, text: Any) -> re2._Regexp[str] | None:
     return pattern
 
 
-def _bad(path: Path, why: str) -> UsageError:
+def _unreadable(path: Path, error: OSError | UnicodeDecodeError) -> UsageError:
+    match error:
+        case FileNotFoundError():
+            why = "no such file"
+        case IsADirectoryError():
+            why = "it is a folder"
+        case PermissionError():
+            why = "no permission to read it"
+        case UnicodeDecodeError():
+            why = "it is no text in UTF-8"
+        case _:
+            why = error.strerror or "it cannot be read"
+    return _bad(path, why, hint="check what sitemap names in the configuration")
+
+
+def _bad(path: Path, why: str, hint: str = "see docs/configuration.md for its form") -> UsageError:
     return UsageError(
-        f"the map of the site {path} cannot be used: {why}",
-        hint="see docs/configuration.md for its form",
-        code="bad_sitemap",
+        f"the map of the site {path} cannot be used: {why}", hint=hint, code="bad_sitemap"
     )

@@ -51,7 +51,7 @@ _ENCODED = re.compile(r"%[0-9A-Fa-f]{2}")
 
 _FORMS = (
     "use HOST:GPU (node-3:5), GPU-UUID, MIG-UUID, HOST, pod/NAMESPACE/NAME, job/ID, job/ID/rank/N, "
-    "svc/MODEL, fs/MOUNT, rack/NAME or fleet"
+    "svc/MODEL, svc/MODEL#INSTANCE, fs/MOUNT, rack/NAME or fleet"
 )
 
 

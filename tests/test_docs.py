@@ -8,7 +8,9 @@ import pytest
 
 from bot.settings import setting_paths
 from bot.surfaces.cli.group import COMMANDS
+from engine.catalogue.lint_rules import ENTITY_WORDS
 from engine.condition.calls import USAGE
+from engine.model import Class
 from engine.topology import parse_target
 from tests.support import packaged
 from tests.support.yamlfiles import parse
@@ -102,3 +104,11 @@ def test_the_reference_is_what_the_knowledge_base_says():
     assert sorted(path.name for path in folder.glob("*.md")) == sorted(made)
     changed = [name for name, text in made.items() if (folder / name).read_text() != text]
     assert changed == [], "run: gpuwhy kb reference docs/reference"
+
+
+def test_the_page_about_rules_names_every_unit_class_and_placeholder():
+    known = packaged.catalogue()
+    written = set(re.findall(r"`([^`\n]+)`", RULES))
+    assert {s.unit for s in known.signals.values()} <= written
+    assert {str(word) for word in Class} <= written
+    assert {f"{{{word}}}" for word in ENTITY_WORDS} <= written

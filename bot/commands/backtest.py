@@ -11,8 +11,10 @@ from bot.answer import (
     Block,
     Heading,
     Line,
+    Span,
     Table,
     Text,
+    Tone,
     bullets,
     code,
     line,
@@ -78,23 +80,44 @@ async def run(
 
 def answer(found: Backtest) -> Answer:
     """Return a backtest as an answer."""
-    fired = [rule for rule in found.now.rules if rule.firings]
-    head = f"{count(len(fired), 'rule')} of {len(found.now.rules)} would have fired"
-    if found.other is not None:
-        head = f"{count(len(found.changes), 'difference')}, {found.same} the same"
     span = f" from {utc(found.start)} to {utc(found.end)}, every {duration(found.step_s)}"
     return Answer(
-        title=line(strong(head), span),
+        title=line(_head(found), span),
         blocks=tuple(_blocks(found)),
         data=to_json(found),
     )
 
 
+def _head(found: Backtest) -> Span:
+    rules = found.now.rules
+    fired = sum(bool(rule.firings) for rule in rules)
+    if not found.moments_read and not fired:
+        return strong("No reading to judge", Tone.WARNING)
+    if found.other is not None:
+        return strong(f"{count(len(found.changes), 'difference')}, {found.same} the same")
+    if not any(rule.firings or rule.looks > rule.unknown for rule in rules):
+        return strong(f"None of {count(len(rules), 'rule')} could be decided", Tone.WARNING)
+    return strong(f"{count(fired, 'rule')} of {len(rules)} would have fired")
+
+
+def _read(found: Backtest) -> str:
+    """Return how many moments had readings, and where not all had, when there are some."""
+    if found.moments_read == found.moments:
+        said = f"{count(found.moments, 'moment')} of {found.source} judged, all with readings"
+    else:
+        said = f"{found.moments_read} of {count(found.moments, 'moment')} had readings"
+        if found.readings_from is not None and found.readings_to is not None:
+            told = f"from {utc(found.readings_from)} to {utc(found.readings_to)}"
+            where = ", in this span" if found.moments_read else ""
+            said += f": {found.source} has them {told}{where}"
+    return f"{said}."
+
+
 def _blocks(found: Backtest) -> Iterator[Block]:
-    yield Text(line(f"{count(found.moments, 'moment')} of {found.source} judged."))
+    yield Text(line(_read(found)))
     if found.other is None:
         yield from _rules(found.now.rules)
-        yield from _firings(found.now)
+        yield from _firings(found.now, found.step_s)
     else:
         yield from _changes(found.changes)
         yield Heading(line("As the rules are"), 2)
@@ -153,18 +176,19 @@ def _undecided(rules: Sequence[RuleHistory]) -> Iterator[Block]:
         yield Text(line(f"Nothing was there that they are about: {some(nobody)}."))
 
 
-def _firings(version: Version) -> Iterator[Block]:
+def _firings(version: Version, step_s: float) -> Iterator[Block]:
     shown = version.firings[:_SHOWN]
     if not shown:
         return
     yield Heading(line("When"), 2)
+    yield Text(line(f"First and last moment; a moment counts for one step, {duration(step_s)}."))
     yield Table(
         columns=("from", "to", "lasted", "rule", "on", "confidence", "ended"),
         rows=tuple(
             (
                 line(("before " if f.from_before else "") + utc(f.start)),
                 line(utc(f.end)),
-                line(duration(f.lasted_s)),
+                line(duration(f.lasted_s), muted(f" ({count(_moments(f, step_s), 'moment')})")),
                 line(code(f.rule)),
                 line(f.entity.name),
                 line(str(f.confidence or "")),
@@ -179,6 +203,10 @@ def _firings(version: Version) -> Iterator[Block]:
         yield Text(line(f"{more} more: see --json."))
     if version.left_out:
         yield Text(line(f"{version.left_out} beyond those are counted, not listed."))
+
+
+def _moments(firing: Firing, step_s: float) -> int:
+    return round(firing.lasted_s / step_s)
 
 
 def _changes(changes: Sequence[Change]) -> Iterator[Block]:

@@ -88,7 +88,12 @@ def severity_level(word: Severity) -> Level:
 
 def cause_line(diagnosis: Diagnosis, target: Entity | None) -> Line:
     """Return "title (id, severity, confidence)", with the entity where it is not the target."""
-    where = "" if target and diagnosis.entity.key == target.key else f" on {diagnosis.entity.shown}"
+    own = target is not None and diagnosis.entity.key == target.key
+    return cause_at(diagnosis, "" if own else f" on {diagnosis.entity.shown}")
+
+
+def cause_at(diagnosis: Diagnosis, where: str) -> Line:
+    """Return the same, with other words for where it is."""
     return line(
         strong(diagnosis.title),
         where,

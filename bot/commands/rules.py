@@ -29,7 +29,7 @@ from bot.answer import (
 from bot.commands import parts, ruleoverlays
 from bot.phrases import count
 from engine.catalogue.nearest import did_you_mean
-from engine.errors import CatalogueError, UsageError
+from engine.errors import GpuwhyError, UsageError
 from engine.model import Step, to_json
 from engine.units import duration
 
@@ -129,7 +129,7 @@ def lint_answer(
     what: str = "knowledge and rules",
     schema: str = "gpuwhy/rules-lint/1",
 ) -> Answer:
-    """Return what the linter found as an answer; problems that are errors are also its error."""
+    """Return what the linter found as an answer; errors make it fail."""
     errors = [problem for problem in problems if problem.severity == "error"]
     warnings = len(problems) - len(errors)
     found = f"{count(len(errors), 'error')} and {count(warnings, 'warning')}"
@@ -141,7 +141,14 @@ def lint_answer(
         blocks=(Bullets(tuple(_problem(p) for p in problems)),) if problems else (),
         data={"schema": schema, "problems": [to_json(p) for p in problems]},
         level=Level.CRITICAL if errors else Level.CLEAR,
-        errors=(CatalogueError(errors),) if errors else (),
+        errors=(_failed(len(errors), what),) if errors else (),
+    )
+
+
+def _failed(errors: int, what: str) -> GpuwhyError:
+    """Return what makes the check fail; the errors themselves are in the answer already."""
+    return GpuwhyError(
+        f"{count(errors, 'error')} in {what}", hint="mend what is listed above", code="catalogue"
     )
 
 

@@ -183,6 +183,6 @@ def _window(sweep: Sweep) -> str:
 def _about(sweep: Sweep) -> Iterator[tuple[str, Line]]:
     verdicts = ", ".join(f"{n} {verdict}" for verdict, n in sweep.verdicts.items() if n)
     if verdicts:
-        yield "verdicts", line(verdicts)
+        yield "GPUs", line(verdicts)
     yield "window", line(_window(sweep))
     yield from parts.engine_pairs(sweep.engine, sweep.queries, sweep.waves)

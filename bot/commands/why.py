@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from bot.answer import (
@@ -21,13 +21,16 @@ from bot.answer import (
 from bot.commands import parts, partsunseen
 from bot.phrases import count, entities, some
 from bot.times import utc
-from engine.model import Change, Entity, Kind, Verdict, Why, to_json
+from engine.model import Change, Diagnosis, Entity, Kind, Verdict, Why, to_json
 from engine.units import duration
 
 if TYPE_CHECKING:
     from engine.diagnosis import Engine
     from engine.sources.logs.port import LogSource
     from engine.sources.port import Source
+
+# Names of those that a note is about.
+_NAMED = 2
 
 
 async def run(
@@ -122,9 +125,8 @@ def _blocks(why: Why, everything: bool) -> Iterator[Block]:
         if number:
             yield Heading(line("Also: ", *parts.cause_line(diagnosis, why.target)))
         yield from parts.diagnosis_blocks(diagnosis, why.target, why.at)
-    for note in why.notes:
-        yield Heading(line("Worth knowing: ", *parts.cause_line(note, why.target)))
-        yield from parts.diagnosis_blocks(note, why.target, why.at)
+    for alike in _alike(why.notes, everything):
+        yield from _notes(alike, why)
     if why.verdict is Verdict.DEGRADED and not why.unknown:
         yield Text(line("Every reading that the rules ask for was there."))
     if why.changes:
@@ -133,6 +135,28 @@ def _blocks(why: Why, everything: bool) -> Iterator[Block]:
     yield from parts.warning_blocks(why.warnings)
     yield from partsunseen.unseen_blocks(why.unknown, everything=everything)
     yield parts.about(_about(why))
+
+
+def _alike(notes: Iterable[Diagnosis], everything: bool) -> list[list[Diagnosis]]:
+    """Return notes by cause, in order: what all GPUs of a job show is said once."""
+    found: dict[tuple[object, ...], list[Diagnosis]] = {}
+    for number, note in enumerate(notes):
+        key = (note.cause, note.severity, note.confidence, number if everything else 0)
+        found.setdefault(key, []).append(note)
+    return list(found.values())
+
+
+def _notes(alike: Sequence[Diagnosis], why: Why) -> Iterator[Block]:
+    """Yield what is said of notes of one cause: which they are, and the first with its proof."""
+    first = alike[0]
+    if len(alike) == 1:
+        yield Heading(line("Worth knowing: ", *parts.cause_line(first, why.target)))
+    else:
+        where = f" on {entities((note.entity for note in alike), _NAMED)}"
+        yield Heading(line(f"Worth knowing, {len(alike)} times: ", *parts.cause_at(first, where)))
+        said = f"Shown for {first.entity.shown}; on the command line --all shows each."
+        yield Text(line(muted(said)))
+    yield from parts.diagnosis_blocks(first, why.target, why.at)
 
 
 def _change(change: Change, at: float | None) -> Bullet:
@@ -146,9 +170,18 @@ def _about(why: Why) -> Iterator[tuple[str, Line]]:
         yield "looked at", line(f"{len(why.members)}: {entities(why.members)}")
     yield "window", line(parts.period(why.at, why.window_s))
     seen = why.coverage
-    said = f"{seen.checked} of {count(seen.rules, 'cause')} checked, {seen.fired} found"
+    said = f"{seen.checked} of {count(seen.rules, 'cause')} checked, {_found(why)}"
     yield "coverage", line(f"{said}, {seen.unseen} could not be seen")
     yield from parts.engine_pairs(why.engine, why.queries, why.waves)
+
+
+def _found(why: Why) -> str:
+    """Return how many causes hold; what is only worth knowing is no fault that was found."""
+    held = why.causes
+    notes = {note.cause for note in why.notes} - held
+    # An old Xid is a note of a cause that does not hold now: it is not among those that fired.
+    found = max(why.coverage.fired - len(notes), len(held))
+    return f"{found} found" + (f", {count(len(notes), 'note')}" if notes else "")
 
 
 def _described(target: Entity) -> Line:

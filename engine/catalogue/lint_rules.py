@@ -15,7 +15,7 @@ from engine.errors import Problem
 from engine.model import Class
 
 _PLACEHOLDER = re.compile(r"\{([a-z][a-z0-9_]*(?:\.[a-z0-9_]+)?)\}")
-_ENTITY_WORDS = frozenset(
+ENTITY_WORDS = frozenset(
     (
         *("entity", "host", "gpu", "model", "uuid", "pci", "pod", "namespace"),
         *("device", "mount", "service", "instance", "job"),
@@ -155,7 +155,8 @@ class Placeholders(Check):
             ]
             for word in sorted(set(_PLACEHOLDER.findall(" ".join(texts))) - known):
                 message = f"rule '{rule.id}' has an unknown placeholder '{{{word}}}'"
-                yield at(rule.place, message, did_you_mean(word, known))
+                otherwise = "docs/rules.md lists what may stand in braces"
+                yield at(rule.place, message, did_you_mean(word, known, otherwise=otherwise))
 
 
 def _placeholders(catalogue: Catalogue) -> frozenset[str]:
@@ -163,7 +164,7 @@ def _placeholders(catalogue: Catalogue) -> frozenset[str]:
     signals = catalogue.signals.values()
     return frozenset(
         (
-            *_ENTITY_WORDS,
+            *ENTITY_WORDS,
             *(f"gpu.{name}" for model in catalogue.models for name in model.attrs),
             *(signal.id for signal in signals),
             *(f"{signal.id}.value" for signal in signals),

@@ -103,7 +103,11 @@ def check_rules(rules: Rules, knowledge: Knowledge) -> Iterator[Problem]:
     for source in rules.causes.values():
         name = source.data["id"]
         if name not in taxonomy:
-            yield _unknown(source, "cause", name, taxonomy, ("id",), remark=" in the taxonomy")
+            new = "add it under taxonomy: in DIR/knowledge/*.yaml"
+            near = did_you_mean(name, taxonomy)
+            hint = f"{near} else {new}" if near else new
+            remark = " in the taxonomy"
+            yield _unknown(source, "cause", name, taxonomy, ("id",), remark=remark, hint=hint)
         for path, name in _references(source):
             yield from _reference(source, symptoms, causes, name, path)
         for key, known, what in (

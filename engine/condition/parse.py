@@ -229,7 +229,8 @@ class Parser:
         if isinstance(limit, Number) and limit.unit and unit and limit.unit != unit:
             name = " and ".join(f"limit.{name}" for name in limit.limits)
             message = f"{name} is in {limit.unit}, what it is compared with in {unit}"
-            raise self.source.error(limit.span, message, "use a limit of the same unit")
+            hint = f"write unit: {unit}, and the value in it; or take a limit of that unit"
+            raise self.source.error(limit.span, message, hint)
 
     def _limit(self, node: ast.Attribute) -> Number:
         """Parse ``limit.ID``: the value of a threshold of the catalogue."""

@@ -28,6 +28,7 @@ MIN_STEP_S = 5.0
 # A week of a minute's steps is 10,080; beyond this a run takes a working day.
 MOST_MOMENTS = 100_000
 _SHOWN_GAPS = 200
+_ALL_OF_A_FILE_S = 1e10
 
 
 async def backtest(
@@ -75,6 +76,9 @@ async def backtest(
     replay = Replay(source, runs, tuple(where), end - count * step_s, end, step_s)
     await replay.run(on_progress)
     versions = [run.version(replay.judged, replay.requests) for run in runs]
+    first, last = replay.readings
+    if last is None:
+        first, last = await _elsewhere(source, catalogue)
     changes, same = compare(*(v.firings for v in versions)) if other else ((), 0)
     return Backtest(
         source=source.name,
@@ -90,6 +94,9 @@ async def backtest(
         engine=EngineInfo(__version__, catalogue.hash, runs[0].panel.inference),
         queries=replay.queries,
         warnings=tuple(dict.fromkeys([*catalogue.left_out, *replay.warnings])),
+        moments_read=replay.read,
+        readings_from=first,
+        readings_to=last,
     )
 
 
@@ -122,6 +129,20 @@ def _names(catalogue: Catalogue, rules: Sequence[str], other: Catalogue | None) 
             raise UsageError(f"no rule {name!r}", hint=hint, code="unknown_rule")
         found.append(name)
     return tuple(dict.fromkeys(found))
+
+
+async def _elsewhere(
+    source: Source, catalogue: Catalogue
+) -> tuple[float, float] | tuple[None, None]:
+    """Return from when to when a file has readings (Unix s); a server is not asked for all."""
+    if not source.rereads:
+        return None, None
+    selection = Selection(spellings(catalogue, ("gpu_temp",)), (), _ALL_OF_A_FILE_S)
+    batch = await source.select([selection], at=None)
+    found = [one.ts for one in batch.series if one.timed and one.ts.size]
+    if not found:
+        return None, None
+    return min(float(ts[0]) for ts in found), max(float(ts[-1]) for ts in found)
 
 
 async def _newest(source: Source, catalogue: Catalogue) -> float:

@@ -15,7 +15,7 @@ from engine.history.panel import Panel, Tally, readings_at
 from engine.history.replaymodel import Gap, Load, RuleHistory, Version
 from engine.history.tape import Piece, Tape, pieces
 from engine.history.versions import same_readings
-from engine.samples import Matcher, Selection
+from engine.samples import Matcher, RawSeries, Selection
 from engine.sources.port import Source
 from engine.sources.selector import POST_LIMIT, selectors
 from engine.units import duration
@@ -102,9 +102,15 @@ class Replay:
         self._total = round((end - start) / step_s)
         self._next = 0
         self.judged = 0
+        self.read = 0
         self.gaps: list[Gap] = []
         self.warnings: list[str] = []
         self.queries = 0
+
+    @property
+    def readings(self) -> tuple[float | None, float | None]:
+        """The oldest and the newest reading that the span had (Unix s)."""
+        return self._tape.first, self._tape.last
 
     @property
     def requests(self) -> int:
@@ -161,7 +167,7 @@ class Replay:
         self._tape.add(batch.series)
         self._bounded()
         self._tape.forget(self.start)
-        self._tape.first = None
+        self._tape.first = self._tape.last = None
         self.warnings += batch.warnings
 
     def _bounded(self) -> None:
@@ -213,5 +219,11 @@ class Replay:
                 run.series = max(run.series, len(series))
             self._next += 1
             self.judged += 1
+            self.read += self._any(series, at)
             if on_progress is not None:
                 on_progress(self._next, self._total)
+
+    def _any(self, series: Sequence[RawSeries], at: float) -> bool:
+        """Return whether something was read in the window of a moment, not only heard of before."""
+        begin = at - self._tape.window_s
+        return any(one.name != "up" and one.ts[-1] >= begin for one in series)

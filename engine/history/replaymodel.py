@@ -142,6 +142,9 @@ class Backtest:
         changes: what differs in ``other``.
         same: firings that are the same in both.
         gaps: what could not be read.
+        moments_read: of those moments, how many had any reading in the rules' window.
+        readings_from: the oldest reading that was found, None for none (Unix s).
+        readings_to: the newest one; where the span has none, both are those of the whole file.
     """
 
     source: str
@@ -157,4 +160,7 @@ class Backtest:
     engine: EngineInfo
     queries: int
     warnings: tuple[str, ...] = ()
+    moments_read: int = 0
+    readings_from: float | None = None
+    readings_to: float | None = None
     schema: str = field(default="gpuwhy/rules-backtest/1")

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from engine.diagnosis import Engine
+from engine.errors import SourceError
 from engine.history.incidents import Sight
 from engine.history.readable import LABELS, Asked, Rows, scope_of, unread
 from engine.history.tracked import EntityKey, IncidentKey, Tracked
@@ -18,6 +19,8 @@ from engine.model import Sweep
 from engine.samples import Matcher
 from engine.sources.logs.port import LogSource
 from engine.sources.port import Source
+from engine.sources.selector import quote
+from engine.units import duration
 
 # An entity counts as read if one of its readings is at most so old (s): several scrapes.
 FRESH_S = 300.0
@@ -43,9 +46,11 @@ async def look(
         logs: where events of kernel logs come from.
 
     Raises:
-        SourceError: the source does not answer.
+        SourceError: the source does not answer, or holds nothing that could be checked.
     """
     sweep = await engine.sweep(source, window_s=window_s, where=where, logs=logs)
+    if not any(sweep.checked.values()) and not sweep.incidents:
+        raise _nothing(source.name, where, window_s)
     asked = absent(known, sweep, engine)
     if not asked:
         return Sight(sweep)
@@ -65,6 +70,19 @@ async def look(
         others={scope: await rows(names.others[scope]) for scope in scopes},
     )
     return Sight(sweep, unread(asked, sweep, fresh))
+
+
+def _nothing(name: str, where: Sequence[Matcher], window_s: float) -> SourceError:
+    """Return what is said of a look that could check nothing: no incident is no news then."""
+    span = duration(window_s)
+    if where:
+        fits = ",".join(f"{one.label}{one.op}{quote(one.value)}" for one in where)
+        said = f"nothing could be checked: no series that fits {fits} has readings in {span}"
+        hint = "check the selector against the labels of the exporter"
+    else:
+        said = f"nothing could be checked: no readings of a GPU or a host in {span}"
+        hint = "check that it holds what an exporter of GPUs gives"
+    return SourceError(f"{name}: {said}", hint=hint, code="nothing_read")
 
 
 def absent(known: Iterable[Tracked], sweep: Sweep, engine: Engine) -> list[Asked]:

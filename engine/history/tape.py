@@ -133,6 +133,7 @@ class Tape:
         self._long_s = long_s
         self._tracks: dict[tuple[str, tuple[tuple[str, str], ...]], _Track] = {}
         self.first: float | None = None
+        self.last: float | None = None
 
     def __len__(self) -> int:
         return len(self._tracks)
@@ -151,7 +152,9 @@ class Tape:
             key = series_key(one.name, one.labels)
             track = self._tracks.get(key)
             first = float(one.ts[0])
+            last = float(one.ts[-1])
             self.first = first if self.first is None else min(self.first, first)
+            self.last = last if self.last is None else max(self.last, last)
             if track is None:
                 long = one.name in self._long_names
                 self._tracks[key] = _Track(one, one.ts, one.values, long)

@@ -62,7 +62,7 @@ def test_an_empty_map_says_nothing():
         ("jobs: {" + ", ".join(f"j{k}: ['n-[0-9999]']" for k in range(20)) + "}", "more than"),
         ("rack: {}", "unknown key 'rack'"),
         ("- a", "it is no mapping"),
-        ("a: [", "cannot be used"),
+        ("a: [", "cannot be used: it is not readable YAML at line 2"),
         ("jobs: {a: ['node-[0-999999]', 'm-[0-999999]']}", "more than"),
     ],
 )
@@ -94,7 +94,12 @@ def test_a_file_is_read_again_when_it_has_changed(tmp_path):
     os.utime(file, ns=(1, 1))
     assert site.current().job_at("node-1", 0) == "b"
     file.unlink()
-    with pytest.raises(UsageError, match=r"map\.yaml cannot be used"):
+    with pytest.raises(UsageError, match=r"map\.yaml cannot be used: no such file; check what"):
+        site.current()
+    with pytest.raises(UsageError, match=r"cannot be used: it is a folder;"):
+        SiteFile(tmp_path).current()
+    file.write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(UsageError, match=r"cannot be used: it is no text in UTF-8;"):
         site.current()
 
 

@@ -117,12 +117,11 @@ async def test_incidents_open_close_and_come_back(stage, tmp_path):
     assert len(set(revisions)) == len(revisions)
 
 
-@pytest.mark.parametrize("scene", ["silent", "empty"])
-async def test_what_cannot_be_read_does_not_close(stage, tmp_path, scene):
+async def test_what_cannot_be_read_does_not_close(stage, tmp_path):
     stage.show("sick")
     async with watching(stage, tmp_path) as terminal:
         opened = [await terminal.next("opened") for _ in range(2)]
-        stage.show(scene)
+        stage.show("silent")
         unread = [await terminal.next("changed") for _ in range(2)]
         assert names(*unread) == BOTH
         for event in unread:
@@ -132,6 +131,21 @@ async def test_what_cannot_be_read_does_not_close(stage, tmp_path, scene):
         stage.show("healthy")
         closed = [await terminal.next("closed") for _ in range(2)]
         assert {e["id"] for e in closed} == {e["id"] for e in opened}
+        await terminal.stop()
+
+
+async def test_a_source_that_holds_nothing_is_blind_and_closes_nothing(stage, tmp_path):
+    stage.show("sick")
+    async with watching(stage, tmp_path) as terminal:
+        for _ in range(2):
+            await terminal.next("opened")
+        stage.show("empty")
+        assert "nothing could be checked" in (await terminal.next("blind"))["says"]
+        await terminal.quiet(4.0)
+        stage.show("healthy")
+        await terminal.next("seeing")
+        for _ in range(2):
+            await terminal.next("closed")
         await terminal.stop()
 
 

@@ -136,7 +136,10 @@ class _Run:
         if outcome is None:
             said = f"another watch looks just now with {self._state}"
             raise SourceError(said, hint="try again in half a minute", code="busy")
-        self._tell(outcome.events)
+        events = outcome.events
+        if outcome.error is not None and not self._common.as_json:  # the error says the same
+            events = tuple(one for one in events if one.says != outcome.error.one_line())
+        self._tell(events)
         if outcome.error is not None:
             raise outcome.error
 

@@ -34,8 +34,9 @@ def command(
 ) -> int:
     """Say why TARGET is slow: the root cause, the readings that prove it, what to do next.
 
-    TARGET is HOST:GPU (node-3:5), a GPU UUID or its start, HOST, pod/NAMESPACE/NAME, job/ID or
-    fleet; "gpu 5 on node-3" works too.
+    TARGET is HOST:GPU (node-3:5), a GPU UUID or its start, HOST, pod/NAMESPACE/NAME, job/ID,
+    job/ID/rank/N, svc/MODEL, svc/MODEL#INSTANCE, fs/MOUNT, rack/NAME or fleet; "gpu 5 on node-3"
+    works too.
     """
     asked = _target(target)
     if common.server:

@@ -92,6 +92,8 @@ def test_lint_errors_are_errors_and_warnings_are_not():
     assert only.errors == ()
     assert "a.yaml:3:1: warning: is odd; fix it (oddness)" in plain.render(only)
     both = rules.lint_answer([warning, error])
-    assert [e.exit_status for e in both.errors] == [2]
+    assert [(e.exit_status, e.one_line()) for e in both.errors] == [
+        (2, "1 error in knowledge and rules; mend what is listed above")
+    ]
     assert [p["line"] for p in both.data["problems"]] == [3, 14]
     assert "No problems" in plain.render(rules.lint_answer([]))

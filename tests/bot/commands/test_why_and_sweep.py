@@ -164,3 +164,26 @@ def test_levels_of_why():
     assert level(Verdict.UNKNOWN, notes=(answers.OLD_XID,)) is Level.UNKNOWN
     assert level(Verdict.HEALTHY, notes=(answers.OLD_XID,)) is Level.INFO
     assert level(Verdict.IDLE) is Level.CLEAR
+
+
+def test_notes_of_one_cause_are_one_block_and_all_of_them_if_wanted():
+    gpus = [replace(answers.GPU, name=f"node-3:{i}", gpu=i, uuid=f"GPU-{i}") for i in range(5)]
+    alike = tuple(replace(answers.CAPPED, entity=gpu) for gpu in gpus)
+    found = answers.why(Verdict.HEALTHY, notes=(*alike, answers.OLD_XID), target=answers.NODE)
+    short = plain.render(why.answer(found))
+    assert short.count("Worth knowing") == 2
+    assert "Worth knowing, 5 times: " in short
+    assert " on node-3:0, node-3:1 and 3 more (" in short
+    assert "Shown for node-3:0; on the command line --all shows each." in short
+    assert plain.render(why.answer(found, everything=True)).count("Worth knowing: ") == 6
+    assert len(why.answer(found).data["notes"]) == 6
+
+
+def test_what_is_only_worth_knowing_is_counted_apart():
+    def coverage(verdict, **changes):
+        text = plain.render(why.answer(answers.why(verdict, **changes)))
+        return next(said for said in text.splitlines() if said.startswith("coverage:"))
+
+    assert " checked, 0 found, 1 note, " in coverage(Verdict.HEALTHY, notes=(answers.CAPPED,))
+    assert " checked, 1 found, 1 note, " in coverage(Verdict.DEGRADED, notes=(answers.OLD_XID,))
+    assert " checked, 1 found, 20 " in coverage(Verdict.DEGRADED)

@@ -76,6 +76,13 @@ def test_every_command_has_help(gpuwhy, command):
     assert out.startswith("Usage: gpuwhy")
 
 
+def test_the_help_of_why_names_every_form_of_a_target(gpuwhy):
+    _, out, _ = gpuwhy("why", "--help")
+    said = " ".join(out.split())
+    for form in ("job/ID/rank/N", "svc/MODEL,", "svc/MODEL#INSTANCE", "fs/MOUNT", "rack/NAME"):
+        assert form in said
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

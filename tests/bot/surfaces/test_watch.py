@@ -64,6 +64,32 @@ def test_a_state_that_is_no_database_is_said_in_one_line(tmp_path, capsys):
     assert err.count("\n") == 1
 
 
+def test_a_look_once_at_nothing_is_blind(tmp_path, capsys):
+    metrics = tmp_path / "m.prom"
+    metrics.write_text('DCGM_FI_DEV_GPU_TEMP{gpu="0",Hostname="a"} 60\n')
+    words = ["watch", "--once", "--metrics", str(metrics)]
+    assert cli.run(words) == 0
+    assert capsys.readouterr() == ("", "")
+    assert cli.run([*words, "--where", 'Hostname="nope"']) == 3
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert 'nothing could be checked: no series that fits Hostname="nope" has readings' in err
+    metrics.write_text("# EOF\n")
+    assert cli.run(words) == 3
+    assert "no readings of a GPU or a host" in capsys.readouterr().err
+
+
+def test_what_fails_once_is_said_once(tmp_path, capsys):
+    words = ["watch", "--once", "--metrics", str(tmp_path / "missing.prom")]
+    assert cli.run(words) == 2
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert cli.run([*words, "--json"]) == 2
+    blind, error = capsys.readouterr().out.splitlines()
+    assert json.loads(blind)["event"] == "blind"
+    assert json.loads(error)["error"]["code"] == "unreadable_input"
+
+
 def event(kind=EventKind.OPENED, **more):
     about = {"id": ID, "times": 1, "revision": 1, "incident": incident(), "opened_at": NOW}
     return Event(kind, NOW, WATCH, **{**about, **more})

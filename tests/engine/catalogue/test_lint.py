@@ -3,7 +3,7 @@
 import pytest
 
 from engine.catalogue.lint import CHECKS, lint
-from engine.catalogue.lint_rules import _ENTITY_WORDS, _PLACEHOLDER, fnv1a_32
+from engine.catalogue.lint_rules import _PLACEHOLDER, ENTITY_WORDS, fnv1a_32
 from engine.catalogue.loader import load_from
 from engine.diagnosis.words import NAMES, PLACEHOLDER
 from engine.errors import Problem
@@ -171,7 +171,7 @@ def test_ids_that_collide(root, put):
 
 
 def test_placeholders_are_those_that_answers_fill():
-    assert set(NAMES) == _ENTITY_WORDS
+    assert set(NAMES) == ENTITY_WORDS
     assert PLACEHOLDER.pattern == _PLACEHOLDER.pattern
 
 

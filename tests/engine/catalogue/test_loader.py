@@ -208,8 +208,12 @@ class TestMistakesInRules:
         (problem,) = self.cause(root, put, "id: power_brake", "id: power_break")
         assert problem == (
             "rules/causes/power/power_brake.yaml:1:5: unknown cause 'power_break' in the taxonomy;"
-            " did you mean 'power_brake'?"
+            " did you mean 'power_brake'? else add it under taxonomy: in DIR/knowledge/*.yaml"
         )
+
+    def test_id_that_is_like_none_of_the_taxonomy(self, root, put):
+        (problem,) = self.cause(root, put, "id: power_brake", "id: xyzzy")
+        assert problem.endswith(" in the taxonomy; add it under taxonomy: in DIR/knowledge/*.yaml")
 
     def test_unknown_signal_in_a_test(self, root, put):
         old = "given: {throttle_reasons: 128}"

@@ -37,7 +37,7 @@ BAD = [
     ("sm_clok > 5", "sm_clok", "unknown signal 'sm_clok'; did you mean 'sm_clock'?"),
     ("gpu_util > 5 and gpu.tdp > 3", "tdp ", "unknown GPU attribute 'tdp'; did you mean 'tdp_w'?"),
     ("gpu_temp > limit.hott", "hott", "unknown limit 'hott'; did you mean 'hot'?"),
-    ("gpu_util > limit.busy", "limit.busy", "limit.busy is in ratio, what it is compared with in percent"),
+    ("gpu_util > limit.busy", "limit.busy", "limit.busy is in ratio, what it is compared with in percent; write unit: percent, "),
     ("limit.hot < sm_active", "limit.hot", "limit.hot is in celsius, what it is compared with in ratio"),
     ("limit.busy < limit.slow", "limit.busy", "compares constants only"),
     ("limit > 5", "limit", "unknown signal 'limit'"),

@@ -90,6 +90,28 @@ async def test_a_rule_is_listed_with_when_on_what_and_for_how_long(series):
     assert "1 rule of 1 would have fired" in text
 
 
+async def test_moments_without_readings_are_told_apart(tmp_path, series):
+    file = tmp_path / "history.om"
+    file.write_text(openmetrics(series))
+    found = await backtest(
+        FileSource([str(file)]), catalogue(), ["power_brake"], since_s=86400.0, step_s=600.0
+    )
+    assert (found.moments, found.moments_read) == (144, 10)
+    assert (found.readings_from, found.readings_to) == (BEGIN, AT)
+    text = plain.render(command.answer(found))
+    assert "10 of 144 moments had readings: " in text
+    assert "a moment counts for one step, 10 min." in text
+    long_ago = await backtest(
+        FileSource([str(file)]), catalogue(), ["power_brake"], until=AT - 4e7, since_s=3600.0
+    )
+    conforms(to_json(long_ago), "rules-backtest")
+    assert (long_ago.moments_read, long_ago.readings_from, long_ago.readings_to) == (0, BEGIN, AT)
+    text = plain.render(command.answer(long_ago))
+    assert text.startswith("No reading to judge from ")
+    assert "0 of 60 moments had readings: " in text
+    assert "would have fired" not in text
+
+
 async def test_each_moment_is_judged_as_a_question_about_it_would_be(series):
     names = ["power_brake", "thermal_slowdown_hw", "clocks_locked"]
     source = MemorySource(series)
