@@ -113,7 +113,7 @@ class Blocks:
 
     def __iter__(self) -> Iterator[bytes]:
         """Yield the blocks."""
-        rest = b""
+        rest = held = b""  # a last line without its end belongs to the block before it
         cutting = False
         for chunk in _slices(_as_utf8(self.chunks)):
             data = rest + (chunk.translate(None, b"\0") if b"\0" in chunk else chunk)
@@ -127,13 +127,21 @@ class Blocks:
                 cutting, data, end = False, data[start:], end - start
             rest = data[end:]
             if end:
-                yield data[:end]
+                if held:
+                    yield held
+                held = data[:end]
             if len(rest) > BLOCK:
                 self.cut += 1
+                if held:
+                    yield held
+                held = b""
                 yield rest[:MAX_LINE] + b"\n"
                 rest, cutting = b"", True
-        if rest:
-            yield rest + b"\n"
+        if rest and len(held) + len(rest) > BLOCK:
+            yield held
+            held = b""
+        if held or rest:
+            yield held + (rest + b"\n" if rest else b"")
 
 
 def bare(block: bytes) -> bytes:

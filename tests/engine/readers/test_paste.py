@@ -297,3 +297,14 @@ def test_a_reader_that_fails_does_not_take_the_others_with_it(
     monkeypatch.setattr(Guard, "strict", True)
     with pytest.raises(ValueError, match="not a line of mine"):
         read(METRIC + b"\n", catalogue)
+
+
+def test_a_last_line_without_its_end_tells_as_much_as_with_it(catalogue: Catalogue) -> None:
+    lines = (
+        b"NCCL INFO NET/IB : GPU Direct RDMA Disabled for HCA 0 'mlx5_0'\n"
+        b"MI250 node, rocm 6.1, in-tree amdgpu"
+    )
+    (with_end,) = read(lines + b"\n", catalogue).findings
+    (without,) = read(lines, catalogue).findings
+    assert without == with_end
+    assert "RCCL on AMD GPUs" in without.says
