@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from engine.catalogue.types import Catalogue
-from engine.model import Class, Severity
+from engine.model import Class, Confidence, Diagnosis, Severity
 from engine.readers.base import Result
 from engine.readers.joins import LINK
 
@@ -48,8 +48,15 @@ def ranked(results: Sequence[Result], catalogue: Catalogue) -> tuple[str, ...]:
 def _worst(result: Result, catalogue: Catalogue) -> int:
     """Return the place of the worst severity with which a result names a cause to act on."""
     named = [f.severity for f in result.findings if f.cause and _acts(f.cause, catalogue)]
-    named += [d.severity for d in result.diagnoses if _acts(d.cause, catalogue)]
+    named += [_weighed(d) for d in result.diagnoses if _acts(d.cause, catalogue)]
     return min(map(_ORDER.index, named), default=_ORDER.index(Severity.MEDIUM))
+
+
+def _weighed(diagnosis: Diagnosis) -> Severity:
+    """Return the severity of a diagnosis: what is merely possible stands behind what is sure."""
+    critical = diagnosis.severity is Severity.CRITICAL
+    possible = diagnosis.confidence is Confidence.POSSIBLE
+    return Severity.HIGH if critical and possible else diagnosis.severity
 
 
 def _acts(cause: str, catalogue: Catalogue) -> bool:
