@@ -74,7 +74,7 @@ def _fill(
     raw = np.concatenate([piece.series.values for piece in listed])
     values = raw * np.repeat([piece.scale for piece in listed], lengths)
     per_signal = np.bincount(number, weights=lengths, minlength=len(names)).astype(np.int64)
-    bad = _no_reading([signals[name] for name in names], per_signal, raw, values)
+    bad = no_reading([signals[name] for name in names], per_signal, raw, values)
     if frame.timed:
         times = np.concatenate(
             [
@@ -92,10 +92,17 @@ def _fill(
     _cut(frame, names, *_only(inside & ~bad, cells, times, values))
 
 
-def _no_reading(
+def no_reading(
     signals: Sequence[Signal], counts: Ints, values: Floats, scaled: Floats
 ) -> clean.Bools:
-    """Return which samples are no readings, given how many samples each signal has."""
+    """Return which samples are no readings, given how many samples each signal has.
+
+    Args:
+        signals: what the samples are of.
+        counts: how many each signal has, in this order.
+        values: all samples, as they were exported.
+        scaled: the same in the signals' units.
+    """
     low = np.array([-np.inf if s.low is None else s.low for s in signals])
     high = np.array([np.inf if s.high is None else s.high for s in signals])
     bad = scaled < np.repeat(low, counts)

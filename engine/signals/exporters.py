@@ -1,15 +1,18 @@
 """One GPU that several exporters tell of: which of them counts, signal by signal.
 
 Samples of two exporters are never mixed in one signal: between 0 and 5 of one error counter every
-scrape would be a rise. The fresher exporter counts; of two as fresh the worse reading does, so that
-the other cannot hide a fault. A mask takes every bad reason that either shows. What differs by more
-than sampling explains is told (`engine.signals.sourced` says what that is).
+scrape would be a rise. Of quantities that are measured the fresher exporter counts. Of counts,
+flags and states the worse of all that were read in the last five minutes does, so that none hides a
+fault. A mask takes every bad reason that any shows, a code every change. What differs by more than
+sampling explains is told (`engine.signals.sourced` says what that is).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import groupby
+from operator import itemgetter
 
 import numpy as np
 
@@ -17,21 +20,23 @@ from engine.catalogue.types import Signal
 from engine.samples import Floats, Matcher, RawSeries
 from engine.signals.labels import Place
 from engine.signals.pieces import Piece
-from engine.signals.sourced import Sourced, differ, measured, rank, shown
+from engine.signals.sourced import Sourced, counted, differ, measured, rank, shown, steps
 
 # Two that were scraped within this are as fresh as each other: a usual scrape of a minute and some.
 _AS_FRESH_S = 75.0
 # Masks of two exporters are held together over as long: what one saw counts until its next sample.
 _CARRY_S = _AS_FRESH_S
-# Of these signals less is worse.
-_LESS_IS_WORSE = frozenset({"pcie_link_gen", "pcie_link_width", "amd_health"})
+# What two exporters show of one event they show no further apart than this.
+_EVENT_S = _AS_FRESH_S
+# Events of one moment are put so far apart, so that each is a sample.
+_APART_S = 0.001
 # The bit of a mask that says that nothing is wrong: it counts where every exporter shows it.
 _IDLE = "gpu_idle"
 _USED = {
     "fresher": "the fresher one is used",
     "newer": "both are as fresh: the newer is used, and proves not that all is well",
     "first": "both are as fresh: the first is used, and proves not that all is well",
-    "worse": "both are as fresh: the worse is used",
+    "worse": "the worse is used",
     "mask": "what either shows counts",
     "code": "the latest change in either counts",
 }
@@ -74,10 +79,12 @@ def settle(
                 mine.setdefault(piece.tag.owner, []).append(piece)
         changed: dict[int, list[Piece]] = {}
         for owner, own in sorted(mine.items()):
-            sources = Sourced.of(own, at)
-            if len(sources) < 2:
-                continue
             signal = signals[name]
+            sources = Sourced.of(own, signal, at)
+            if len(sources) < 2:
+                if sources:
+                    changed[owner] = sources[0].pieces
+                continue
             table = bits.get(signal.bits or "", {})
             changed[owner], how = _one(sources, signal, table)
             if how:
@@ -112,20 +119,27 @@ def _one(
     newest = max(s.newest for s in sources)
     fresh = [s for s in sources if newest - s.newest <= _AS_FRESH_S]
     sources.sort(key=lambda s: (s not in fresh, -s.newest, s.key))
-    if signal.kind == "mask" and (told or _bits_differ(fresh)):
+    if signal.kind == "mask" and (told or _changes(sources)):
         return [_masks(sources, bits)], "mask" if told else ""
-    if signal.kind == "code" and (told or _bits_differ(sources)):
+    if signal.kind == "code" and (told or _changes(sources)):
         return [_codes(sources)], "code" if told else ""
+    if signal.id == "xid_count":  # each series counts its own code
+        return [piece for s in sources for piece in s.pieces], "mask" if told else ""
+    if counted(signal) and any(_changes([s]) for s in sources):
+        return [_counts(sources)], "worse" if told else ""
     exact = measured(signal)
-    if exact and not told:  # they say the same: the one with most samples, the freshest
-        sources.sort(key=lambda s: (s not in fresh, -s.ts.size, s.key))
+    bad = not exact and (counted(signal) or signal.kind != "counter")
+    if bad:
+        late = any(s.recent.size for s in sources)
+        sources.sort(key=lambda s: (late and not s.recent.size, *_worst_first(s, signal)))
     elif not exact:
-        sign = 1.0 if signal.id in _LESS_IS_WORSE else -1.0
-        sources.sort(key=lambda s: (s not in fresh, sign * rank(s, signal), s.key))
+        sources.sort(key=lambda s: (s not in fresh, *_worst_first(s, signal)))
+    elif not told:  # they say the same: the one with most samples, the freshest
+        sources.sort(key=lambda s: (s not in fresh, -s.ts.size, s.key))
     first, second = sources[:2]
     how = "fresher"
-    if second in fresh:
-        how = "worse" if not exact else "newer"
+    if bad or second in fresh:
+        how = "newer" if exact else "worse"
     if exact and first.newest == second.newest:
         how = "first"
     return _spliced(sources, level=not told), how if told else ""
@@ -156,9 +170,15 @@ def _named(piece: Piece, sources: Sequence[Sourced]) -> Piece:
     return replace(piece, tag=replace(piece.tag, identity=lambda _: found))
 
 
-def _bits_differ(sources: Sequence[Sourced]) -> bool:
-    """Return whether one source has values that another never had."""
-    return len({frozenset(s.values.tolist()) for s in sources}) > 1
+def _worst_first(source: Sourced, signal: Signal) -> tuple[float, ...]:
+    """Return what puts the worse of two sources first, of two as bad the one seen last."""
+    return (*(-bad for bad in rank(source, signal)), -source.newest)
+
+
+def _changes(sources: Sequence[Sourced]) -> bool:
+    """Return whether the sources have more than one value."""
+    first = sources[0].values[0]
+    return any(bool((s.values != first).any()) for s in sources)
 
 
 def _masks(sources: Sequence[Sourced], bits: Mapping[str, int]) -> Piece:
@@ -177,11 +197,29 @@ def _masks(sources: Sequence[Sourced], bits: Mapping[str, int]) -> Piece:
     return _made(worst.pieces[0], times, (reasons | at_rest).astype(np.float64))
 
 
+def _counts(sources: Sequence[Sourced]) -> Piece:
+    """Return one counter of several: from any moment on it rises by as much as the worst of them.
+
+    Each is looked at from its end: what it still rises by after a moment.
+    """
+    times = np.unique(np.concatenate([s.ts for s in sources]))
+    left = np.zeros(times.size)
+    for source in sources:
+        ahead = np.append(np.cumsum(steps(source.values)[::-1])[::-1], 0.0)
+        seen = np.searchsorted(source.ts, times, side="right") - 1
+        # Of several samples of one moment the last counts; before the first, all is still to come.
+        left = np.maximum(left, ahead[np.maximum(seen, 0)])
+    top = max(float(s.values[-1]) for s in sources)
+    worst = max(sources, key=lambda s: (float(s.values[-1]), s.newest))
+    return _made(worst.pieces[0], times, max(top, left.item(0)) - left)
+
+
 def _codes(sources: Sequence[Sourced]) -> Piece:
     """Return one sticky code of several: the last that came new to any of them.
 
     A source that begins does not tell when its code came, and one that returns to 0 was started
-    again: neither is an event.
+    again: neither is an event. What comes new while the code is there already is an event unless
+    the other showed it shortly before: a 0 stands between.
     """
     samples = sorted(
         (ts, value, k)
@@ -190,13 +228,26 @@ def _codes(sources: Sequence[Sourced]) -> Piece:
     )
     now = [float(source.values[0]) for source in sources]
     code = max(now)
+    came: dict[float, float] = {}
     times, codes = [], []
-    for ts, value, k in samples:
-        if value != now[k]:
-            now[k] = value
-            code = value or (code if any(now) else 0.0)
-        times.append(ts)
-        codes.append(code)
+    for ts, together in groupby(samples, key=itemgetter(0)):
+        new = set()
+        for _, value, k in together:
+            if value != now[k]:
+                now[k] = value
+                new.add(value)
+        shown = []
+        for value in sorted(new - {0.0}):
+            if value != code or ts - came.get(value, -np.inf) > _EVENT_S:
+                shown += [0.0, value] if value == code else [value]
+                came[value] = ts
+                code = value
+        if not any(now):
+            code = 0.0
+        if not shown or shown[-1] != code:
+            shown.append(code)
+        times += [ts - _APART_S * k for k in reversed(range(len(shown)))]
+        codes += shown
     shows = next((s for s in sources if code in s.values), sources[0])
     return _made(shows.pieces[0], np.array(times), np.array(codes))
 

@@ -2,25 +2,29 @@
 
 Two exporters sample at different moments, so what differs may still be the same: levels are
 compared by their middle over some minutes, counters by bounds that hold whenever each was scraped,
-reasons of a mask by whether one shows for long what the other never does.
+reasons of a mask by whether one shows for long what the other never does. An exporter that was
+started again under another address goes on where the one before ended: both are one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import pairwise
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from engine.catalogue.types import Signal
-from engine.samples import Floats
-from engine.signals.clean import blank
+from engine.samples import Floats, RawSeries
+from engine.signals.columns import no_reading
 from engine.signals.pieces import Piece
 from engine.units import number, quantity
 
 # Readings of the last five minutes are compared; an exporter without any has stopped.
 _RECENT_S = 300.0
+# So long the old and the new address of an exporter may both be scraped: a minute and some.
+_OVERLAP_S = 75.0
+# After so many of its usual intervals without a scrape an exporter has ended.
+_ENDED = 1.5
 # What differs by less is the same reading.
 _SAME = 0.2
 _LEAST = {
@@ -32,6 +36,10 @@ _LEAST = {
     "MiB": 1024.0,
     "B/s": 1e9,
 }
+# Of these signals less is worse.
+_LESS_IS_WORSE = frozenset({"pcie_link_gen", "pcie_link_width", "amd_pcie_speed", "amd_health"})
+# Of these states one is better than those below it.
+_GOOD = {"fabric_manager_status": 3.0}
 # A reason of a mask that comes and goes may fall between the scrapes of one exporter, not one that
 # is there as often as this.
 _OFTEN = 0.25
@@ -74,8 +82,22 @@ class Sourced:
         """When it was last seen (Unix s)."""
         return self.ts.item(-1)
 
+    def goes_on_as(self, other: Sourced, overlap: float, *, jobs: bool) -> bool:
+        """Return whether another source is this one after a restart.
+
+        Of two with one reading each nobody can tell; and one whose next scrape is still to come
+        has not ended.
+        """
+        if self.exporter != other.exporter or (jobs and self.job != other.job):
+            return False
+        if self.newest < other.oldest:
+            return max(self.ts.size, other.ts.size) > 1
+        if self.newest - other.oldest > overlap or self.ts.size < 2 or self.oldest >= other.oldest:
+            return False
+        return other.newest - self.newest > _ENDED * float(np.median(np.diff(self.ts)))
+
     @staticmethod
-    def of(pieces: Iterable[Piece], at: float) -> list[Sourced]:
+    def of(pieces: Iterable[Piece], signal: Signal, at: float) -> list[Sourced]:
         """Divide the series of one signal and GPU by exporter, in order of `key`.
 
         Exporters that follow each other, as after a restart under another address, are one; none
@@ -91,26 +113,68 @@ class Sourced:
         out = [
             Sourced(*key, own, ts, values, values[ts >= at - _RECENT_S])
             for key, own in sorted(found.items())
-            for ts, values in [_samples(own, at)]
+            for ts, values in [_samples(own, signal, at)]
             if ts.size
         ]
-        out.sort(key=lambda s: s.oldest)
-        follow = all(
-            a.newest < b.oldest and a.exporter == b.exporter and max(a.ts.size, b.ts.size) > 1
-            for a, b in pairwise(out)
-        )
-        return [] if follow else sorted(out, key=lambda s: s.key)
+        # First those of one scrape job; then those of all, which follow without an overlap.
+        out = _chained(_chained(out, at, _OVERLAP_S, jobs=True), at, 0.0, jobs=False)
+        return sorted(out, key=lambda s: s.key)
 
 
-def _samples(pieces: Sequence[Piece], at: float) -> tuple[Floats, Floats]:
-    """Return times and values of some series up to ``at``, in order."""
+def _chained(sources: Iterable[Sourced], at: float, overlap: float, *, jobs: bool) -> list[Sourced]:
+    """Join the sources of one kind of exporter that follow each other.
+
+    Args:
+        sources: of one signal and GPU.
+        at: the moment judged (Unix s).
+        overlap: for how long two that follow each other may both be seen (s).
+        jobs: whether both must be of one scrape job.
+    """
+    out: list[Sourced] = []
+    for source in sorted(sources, key=lambda s: (s.oldest, s.newest, s.key)):
+        before = [s for s in out if s.goes_on_as(source, overlap, jobs=jobs)]
+        if not before:
+            out.append(source)
+            continue
+        last = max(before, key=lambda s: (s.newest, s.key))
+        out[out.index(last)] = _joined(last, source, at)
+    return out
+
+
+def _joined(first: Sourced, second: Sourced, at: float) -> Sourced:
+    """Return two sources as one: the second from the end of the first on."""
+    later = second.ts > first.newest
+    ts = np.concatenate([first.ts, second.ts[later]])
+    values = np.concatenate([first.values, second.values[later]])
+    new = [_after(piece, first.newest) for piece in second.pieces]
+    pieces = [piece for piece in new if piece.series.ts.size] + first.pieces
+    return replace(second, pieces=pieces, ts=ts, values=values, recent=values[ts >= at - _RECENT_S])
+
+
+def _after(piece: Piece, moment: float) -> Piece:
+    """Return what a series has after a moment (Unix s)."""
+    old = piece.series
+    kept = old.ts > moment
+    if not old.timed or kept.all():
+        return piece
+    return replace(piece, series=RawSeries(old.name, old.labels, old.ts[kept], old.values[kept]))
+
+
+def _samples(pieces: Sequence[Piece], signal: Signal, at: float) -> tuple[Floats, Floats]:
+    """Return times and values of the readings of some series up to ``at``, in order.
+
+    Of several at one moment the largest counts, as in a frame.
+    """
     times = [p.series.ts if p.series.timed else np.full(p.series.ts.size, at) for p in pieces]
     ts = np.concatenate(times)
     raw = np.concatenate([p.series.values for p in pieces])
     values = raw * np.repeat([p.scale for p in pieces], [t.size for t in times])
-    good = (ts <= at) & ~blank(raw)
-    order = np.lexsort((values[good], ts[good]))
-    return ts[good][order], values[good][order]
+    good = (ts <= at) & ~no_reading([signal], np.array([ts.size]), raw, values)
+    ts, values = ts[good], values[good]
+    order = np.lexsort((values, ts))
+    ts, values = ts[order], values[order]
+    last = np.append(np.diff(ts) > 0, True)[: ts.size]
+    return ts[last], values[last]
 
 
 def differ(sources: Sequence[Sourced], signal: Signal) -> bool:
@@ -140,11 +204,21 @@ def measured(signal: Signal) -> bool:
     return signal.kind in {"gauge", "static"} and signal.unit in _LEAST
 
 
-def rank(source: Sourced, signal: Signal) -> float:
-    """Return what is larger for the worse of two sources, of signals where more is worse."""
+def counted(signal: Signal) -> bool:
+    """Return whether a signal counts what is bad: errors, or the time under a limit."""
+    return signal.kind == "counter" and signal.unit in {"count", "ns"}
+
+
+def rank(source: Sourced, signal: Signal) -> tuple[float, ...]:
+    """Return what is larger for the worse of two sources: by the worst of late, then by now."""
     if signal.kind == "counter":
-        return _rise(source.values)
-    return float(source.recent.max(initial=0.0))
+        return _rise(source.values), float(source.values[-1])
+    if not source.recent.size:
+        return (-np.inf,)
+    bad = -source.recent if signal.id in _LESS_IS_WORSE else source.recent
+    if signal.id in _GOOD:
+        bad = np.where(bad == _GOOD[signal.id], -1.0, bad)
+    return float(bad.max()), float(bad[-1]), float(bad.mean())
 
 
 def shown(sources: Sequence[Sourced], signal: Signal, bits: Mapping[str, int]) -> list[str]:
@@ -215,7 +289,11 @@ def _apart(bounds: Sequence[tuple[float, float]]) -> bool:
     return low > high * (1.0 + _SAME) + 0.5
 
 
+def steps(values: Floats) -> Floats:
+    """Return the steps by which a counter rose, counted on from 0 where it was reset."""
+    found = np.diff(values)
+    return np.where(found < 0, values[1:], found)
+
+
 def _rise(values: Floats) -> float:
-    """Return by how much a counter rose, counted on from 0 where it was reset."""
-    steps = np.diff(values)
-    return float(np.where(steps < 0, values[1:], steps).sum())
+    return float(steps(values).sum())

@@ -18,6 +18,7 @@ from engine.sources.text import looks_like_html, not_told, show, start_of
 Redact = Callable[[str], str]
 _MOST_REMARKS = 100
 _OF_NUMBERS = b"0123456789.eE+-,"
+_NUMBERS = {int, float}
 # So many values are read at once: more takes memory, and one NaN takes time for all beside it.
 _TOGETHER = 1 << 14
 
@@ -121,7 +122,9 @@ def to_series(answer: Answer, where: str) -> list[RawSeries]:
         given = [s for s in answer.result if "values" in s]
         counts = [len(s["values"]) for s in given]
         total = sum(counts)
-        flat = list(chain.from_iterable(chain.from_iterable([s["values"] for s in given])))
+        rows = list(chain.from_iterable([s["values"] for s in given]))
+        flat = list(chain.from_iterable(rows))
+        _check_pairs(rows, flat[0::2])
         ts = np.fromiter(flat[0::2], dtype=np.float64, count=total)
         values = np.empty(total)
         for start in range(0, total, _TOGETHER):
@@ -139,6 +142,18 @@ def to_series(answer: Answer, where: str) -> list[RawSeries]:
     return series
 
 
+def _check_pairs(rows: list[Any], times: list[Any]) -> None:
+    """Check that all rows are pairs that begin with a time.
+
+    Raises:
+        TypeError, ValueError: some are not.
+    """
+    if not {*map(type, rows)} <= {list} or not {*map(type, times)} <= _NUMBERS:
+        raise TypeError("a row is no list, or does not begin with a time")
+    if not {*map(len, rows)} <= {2}:
+        raise ValueError("a row is no pair")
+
+
 def _numbers(texts: list[Any], count: int) -> Floats:
     """Turn the text of so many numbers into numbers.
 
@@ -149,12 +164,15 @@ def _numbers(texts: list[Any], count: int) -> Floats:
     """
     try:
         joined = ",".join(texts).encode()
-        if not joined.translate(None, _OF_NUMBERS):
+        # JSON reads -0 as the whole number 0.
+        if not (joined.translate(None, _OF_NUMBERS) or b"-0," in joined or joined[-2:] == b"-0"):
             numbers = orjson.loads(b"[%b]" % joined)
             if len(numbers) == count:
                 return np.fromiter(numbers, dtype=np.float64, count=count)
     except (TypeError, ValueError):
         pass  # not all are text, or of the form of JSON: NaN, +Inf, 1.
+    if not {*map(type, texts)} <= {str, *_NUMBERS}:
+        raise TypeError("a value is neither text nor a number")
     return np.fromiter(map(float, texts), dtype=np.float64, count=count)
 
 
@@ -165,7 +183,12 @@ def to_vector(answer: Answer, where: str) -> list[tuple[Mapping[str, str], float
         SourceError: the vector is not of the shape the API promises.
     """
     try:
-        return [(_labels(one), float(one["value"][1])) for one in answer.result]
+        rows = [one["value"] for one in answer.result]
+        _check_pairs(rows, [row[0] for row in rows])
+        return [
+            (_labels(one), float(value))
+            for one, (_, value) in zip(answer.result, rows, strict=True)
+        ]
     except (KeyError, TypeError, ValueError, IndexError) as e:
         raise _bad(where, "answers with a vector that is malformed") from e
 

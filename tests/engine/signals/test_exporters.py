@@ -196,6 +196,124 @@ def test_many_gpus_of_two_exporters_are_told_in_one_line():
     assert warning.endswith("(so for 4 more GPUs)")
 
 
+REMAP = "DCGM_FI_DEV_ROW_REMAP_FAILURE"
+NEXT = {"instance": "10.0.0.9:9400"}
+
+
+def changes(found: Readings) -> list[tuple[float, float]]:
+    """Return when the Xid came new, and which."""
+    ts, values = found.frame.samples("xid", 0)
+    at = np.flatnonzero(np.diff(values)) + 1
+    return [(ts.item(k) - AT, values.item(k)) for k in at if values[k]]
+
+
+@pytest.mark.parametrize("beside", [[], [two(XID, 0), two(DBE, 0)]], ids=["alone", "beside"])
+@pytest.mark.parametrize("begins", [245, 230, 290], ids=["overlap", "gap", "a minute"])
+def test_what_came_while_an_exporter_was_restarted_is_seen(beside, begins):
+    both = [
+        series
+        for name, value in ((XID, 79), (DBE, 2))
+        for series in (one(name, 0, last=240), one(name, value, first=begins, **NEXT))
+    ]
+    found = read(*both, *beside)
+    assert [code for _, code in changes(found)] == [79]
+    rises = np.diff(values_of(found, "ecc_dbe_volatile"))
+    assert rises[rises != 0].tolist() == [2]
+
+
+def test_one_that_was_restarted_under_another_job_goes_on_as_well():
+    found = read(
+        one(XID, 0, last=240, job="a"), one(XID, 79, first=230, job="b", **NEXT), two(XID, 0)
+    )
+    assert [code for _, code in changes(found)] == [79]
+
+
+def test_an_exporter_that_began_beside_one_that_goes_on_is_no_restart():
+    found = read(one(REMAP, 1, last=7), two(REMAP, 0, first=60))
+    assert set(values_of(found, "row_remap_failure")) == {1}
+    assert changes(read(one(XID, 0, last=7), two(XID, 79, first=60))) == []
+
+
+@pytest.mark.parametrize("other", [0.0, 7.0])
+def test_an_xid_that_came_new_to_one_is_seen_beside_the_same_of_long_ago(other):
+    new = two(XID, 0, *[79] * 20, last=other)
+    for some in ([one(XID, 79), new], [new, one(XID, 79)]):
+        ((when, code),) = changes(read(*some))
+        assert code == 79
+        assert -305 < when < -280
+
+
+def test_two_xids_of_one_moment_are_both_seen():
+    found = read(one(XID, 0, 43, 43, 43), two(XID, 0, 79, 79, 79))
+    assert [code for _, code in changes(found)] == [43, 79]
+
+
+def test_an_xid_is_seen_where_both_had_the_same_codes_at_other_times():
+    first = one(XID, 79, *[0] * 50)
+    found = read(first, two(XID, 0, *[79] * 20))
+    assert (-285.0, 79.0) in changes(found)
+
+
+@pytest.mark.parametrize("wrong", [-1, 2**40])
+def test_a_mask_that_cannot_be_hides_no_reason(wrong):
+    for some in ([one(MASK, 0x80), two(MASK, wrong)], [two(MASK, 0x80), one(MASK, wrong)]):
+        found = read(*some)
+        assert set(values_of(found, "throttle_reasons")) == {0x80}
+        assert found.warnings == []
+
+
+@pytest.mark.parametrize("wrong", [-1, 5000])
+@pytest.mark.parametrize("later", [0, 7])
+def test_a_reading_that_cannot_be_contradicts_nothing(wrong, later):
+    name = "DCGM_FI_DEV_GPU_TEMP"
+    found = read(one(name, 60, last=later), two(name, wrong))
+    assert set(values_of(found, "gpu_temp")) == {60}
+    assert found.warnings == []
+    assert found.frame.contradicted == {}
+
+
+@pytest.mark.parametrize("behind", [90, 240])
+@pytest.mark.parametrize(
+    ("name", "signal", "worse", "well"),
+    [(REMAP, "row_remap_failure", 1, 0), ("DCGM_FI_DEV_PCIE_LINK_GEN", "pcie_link_gen", 1, 5),
+     ("DCGM_FI_DEV_FABRIC_MANAGER_STATUS", "fabric_manager_status", 1, 3)],
+)  # fmt: skip
+def test_a_worse_state_counts_though_its_exporter_is_behind(behind, name, signal, worse, well):
+    found = read(one(name, worse, last=behind), two(name, well))
+    assert set(values_of(found, signal)) == {worse}
+    assert found.warnings[0].endswith("the worse is used")
+    gone = read(one(name, worse, last=400), two(name, well))
+    assert values_of(gone, signal)[-1] == well
+
+
+def test_a_state_that_got_worse_counts_beside_one_that_is_still_well():
+    name = "DCGM_FI_DEV_PCIE_LINK_GEN"
+    for some in ([one(name, 5, 1, 1, 1), two(name, 5)], [one(name, 5), two(name, 5, 1, 1, 1)]):
+        assert values_of(read(*some), "pcie_link_gen")[-1] == 1
+
+
+@pytest.mark.parametrize("behind", [0, 90, 240])
+def test_a_rise_counts_though_its_exporter_is_behind(behind):
+    found = read(one(DBE, 0, 2, 2, 2, last=behind), two(DBE, 0))
+    values = values_of(found, "ecc_dbe_volatile")
+    assert (values[0], values[-1]) == (0, 2)
+
+
+def test_of_two_counters_the_worse_rise_counts_from_any_moment_on():
+    early, late = one(DBE, 0, *[9] * 50), two(DBE, 0, *[4] * 10)
+    ts, values = read(early, late).frame.samples("ecc_dbe_volatile", 0)
+    assert values[-1] - values[0] == 9
+    assert values[-1] - values[np.searchsorted(ts, AT - 300)] == 4
+
+
+def test_xids_counted_by_either_are_seen():
+    count = "DCGM_EXP_XID_ERRORS_COUNT"
+    found = read(
+        one(XID, 0), two(XID, 0), one(count, 0, 1, 1, xid="79"), two(count, *[5] * 61, xid="43")
+    )
+    assert 79 in [code for _, code in changes(found)]
+
+
 async def why_of(first: dict[str, Any], second: dict[str, Any]) -> Why:
     more = {"instance": "node-1:9401", "job": "second"}
     return await engine().why("node-1:0", MemorySource([*gpu(first), *gpu(second, **more)]), at=AT)
