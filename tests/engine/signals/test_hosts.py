@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
-from engine.samples import RawSeries
-from engine.signals.hosts import UNAME, addresses, host_of
+from engine.signals.hosts import addresses, host_of
 from engine.signals.labels import locate
 
 
-def uname(instance: str, nodename: str) -> RawSeries:
-    labels = {"instance": instance, "nodename": nodename}
-    return RawSeries(UNAME, labels, np.zeros(1), np.ones(1), timed=True)
+def uname(instance: str, nodename: str) -> dict[str, str]:
+    return {"instance": instance, "nodename": nodename}
 
 
 def test_the_kernel_says_whose_address_it_is():
