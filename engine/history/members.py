@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from engine.history.tracked import EntityKey, Holds, Member
@@ -41,12 +41,23 @@ def following(
     unread: Collection[EntityKey],
     now: float,
     holds: Holds,
+    *,
+    since: Mapping[EntityKey, float] | None = None,
 ) -> Roster:
     """Return the members after a look.
 
     One joins when it has been found for ``open_s``, and leaves when it has not been for
     ``resolve_s``; one that cannot be read stays.
+
+    Args:
+        before: the members before it.
+        found: who is affected.
+        unread: who could not be read.
+        now: when the look began (Unix s).
+        holds: how long something must last before it is told.
+        since: since when others have been found that were members of another incident before.
     """
+    since = since or {}
     known = {m.entity.key: m for m in before}
     here = {entity.key: entity for entity in found}
     members: list[Member] = []
@@ -55,7 +66,7 @@ def following(
     for key in sorted(known.keys() | here.keys()):
         member, entity = known.get(key), here.get(key)
         if entity is not None:
-            first = now if member is None else min(member.first_seen, now)
+            first = min(now, since.get(key, now), now if member is None else member.first_seen)
             told = member is not None and member.told
             joins = not told and now - first >= holds.open_s
             members.append(Member(entity, first, now, told or joins))

@@ -50,6 +50,7 @@ class Holds:
     Attributes:
         open_s: an incident opens when it was found in every look that could see it for so long.
         resolve_s: it closes when it was in no look for so long, all of which could see its entity.
+            ``open_s`` and ``resolve_s`` are also how long it must have become more, or less.
         quiet_s: one that comes back within so long after it closed is the same one.
         forget_s: one whose entity could not be read for so long is given up: the machine is gone.
     """
@@ -84,7 +85,7 @@ class Tracked:
     Attributes:
         id: the same as long as it is the same incident.
         state: how far it has come.
-        diagnosis: as it was found last.
+        diagnosis: as it was found last on the entity that was told, or, if it is pending, at all.
         severity: the one that was told; a lower one is told when it has lasted.
         confidence: as ``severity``.
         members: what it affects.
@@ -93,6 +94,7 @@ class Tracked:
         absent_since: since when no look has found it, and all could see it.
         unread_since: since when its entity cannot be read.
         lower_since: since when it has been less severe, or less sure, than was told.
+        moved_since: since when it has been found on another entity than was told.
         unread_told: it was told that it cannot be read.
         opened_at: when it opened first.
         closed_at: when it closed last.
@@ -111,6 +113,7 @@ class Tracked:
     absent_since: float | None = None
     unread_since: float | None = None
     lower_since: float | None = None
+    moved_since: float | None = None
     unread_told: bool = False
     opened_at: float | None = None
     closed_at: float | None = None
@@ -119,7 +122,7 @@ class Tracked:
 
     @property
     def key(self) -> IncidentKey:
-        """What makes it the same incident."""
+        """What makes it the same incident, if it is found under that."""
         return (self.diagnosis.cause, self.diagnosis.entity.key)
 
     def shown(self) -> Incident:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from engine.diagnosis.compose import below
 from engine.history.tracked import Tracked
-from engine.model import Diagnosis, Incident
+from engine.model import Diagnosis, Entity, Incident
 from engine.units import duration
 
 _NAMED = 4
@@ -20,6 +20,11 @@ def graded(before: Tracked, found: Diagnosis) -> list[str]:
     if found.confidence is not before.confidence:
         out.append(f"{found.confidence}, was {before.confidence}")
     return out
+
+
+def moved(before: Entity, now: Entity) -> str:
+    """Return that an incident is told as that of another entity from now on."""
+    return f"now {now.shown}, was {before.shown}"
 
 
 def goes_on(one: Tracked, found: Iterable[Incident]) -> list[str]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import text, update
 
 from bot.store import Store, StoreError
 from bot.store.incidentbook import StoreBook
+from bot.store.tables import incidents
 from engine.history import EventKind, Failure, Record, advance
 from tests.support.sightings import AT_ONCE, HOLDS, NOW, WATCH, incident, sight
 from tests.support.stores import post, send_next
@@ -109,6 +110,49 @@ async def test_an_incident_and_its_announcement_are_stored_together(store: Store
     assert (closed.event, again.event) == (EventKind.CLOSED, EventKind.REOPENED)
     # What was not sent yet is replaced by what is newer.
     assert await sent(store) == [f"reopened {opened.id}"]
+
+
+async def test_an_incident_that_moves_keeps_its_row_and_its_message(store: Store, url: str) -> None:
+    book = StoreBook(store, announce)
+    node = incident("node-1", members=["node-1:0"])
+    rack = incident("rack/r1", members=["node-1:0", "node-2:0"])
+    (opened,) = await look(book, node)
+    (changed,) = await look(book, rack, now=NOW + 60)
+    assert (changed.id, changed.event) == (opened.id, EventKind.CHANGED)
+    again = Store(url)
+    await again.open()
+    assert await look(StoreBook(again, announce), rack, now=NOW + 120, holder="b") == ()
+    (back,) = await look(StoreBook(again, announce), node, now=NOW + 180, holder="c")
+    await again.close()
+    assert (back.id, back.revision) == (opened.id, 3)
+    rows = await store._rows(text("SELECT id, state, entity FROM incidents"))
+    assert [tuple(row) for row in rows] == [(opened.id, "open", "node-1")]
+
+
+async def test_what_another_one_took_the_name_of_is_history(store: Store) -> None:
+    book = StoreBook(store)
+    nodes = [incident(f"node-{k}", members=[f"node-{k}:0"]) for k in (1, 2)]
+    rack = incident("rack/r1", members=["node-1:0", "node-2:0"])
+    first, second = await look(book, *nodes)
+    await look(book, rack, now=NOW + 60)
+    (changed,) = await look(book, nodes[1], now=NOW + 120)
+    assert (changed.id, changed.event) == (first.id, EventKind.CHANGED)
+    rows = await store._rows(text("SELECT id, state, entity FROM incidents"))
+    assert {tuple(row) for row in rows} == {
+        (first.id, "open", "node-2"),
+        (second.id, "past", "node-2"),
+    }
+
+
+async def test_an_incident_stored_by_an_older_version_goes_on(store: Store) -> None:
+    book = StoreBook(store)
+    (opened,) = await look(book, incident("node-1", members=["node-1:0"]))
+    (row,) = await store.known_incidents(WATCH)
+    document = {key: value for key, value in row.document.items() if key != "moved_since"}
+    await store._changed(update(incidents).values(document=document))
+    rack = incident("rack/r1", members=["node-1:0", "node-2:0"])
+    (changed,) = await look(book, rack, now=NOW + 60)
+    assert changed.id == opened.id
 
 
 async def test_what_was_never_open_leaves_nothing_behind(store: Store) -> None:

@@ -224,22 +224,149 @@ def test_an_incident_that_a_sweep_lists_twice_is_one():
     assert [m.name for m in watched.events[0].incident.members] == ["node-1:0", "node-1:1"]
 
 
-def test_a_node_whose_rack_has_it_is_not_said_to_be_over():
-    watched = Watched(AT_ONCE)
-    gpus = ["node-1:0", "node-1:1"]
-    watched.look(0, incident(cause="power_brake", name="node-1", members=gpus))
-    rack = incident(cause="power_brake", name="rack/r7", members=[*gpus, "node-2:0"])
-    assert sorted(watched.look(60, rack)) == ["closed", "opened"]
-    closed = next(e for e in watched.events if e.event is EventKind.CLOSED)
-    assert closed.says == "not over: it goes on as that of rack/r7"
+def rack(*nodes, unless=()):
+    """Return what a sweep has of braked nodes of one rack: one incident from two on."""
+    nodes = [node for node in nodes if node not in unless]
+    if len(nodes) > 1:
+        return [incident(name="rack/r1", members=[f"{node}:0" for node in nodes])]
+    return alone(*nodes)
 
 
-def test_a_rack_of_which_one_node_is_left_says_where_it_goes_on():
+def alone(*nodes):
+    return [incident(name=node, members=[f"{node}:0"]) for node in nodes]
+
+
+def told(watched):
+    return [(e.event.value, e.incident.diagnosis.entity.name, e.changes) for e in watched.events]
+
+
+def ids(watched):
+    return {event.id for event in watched.events}
+
+
+def test_a_node_whose_rack_has_it_goes_on_as_the_rack():
     watched = Watched(AT_ONCE)
-    watched.look(0, incident(cause="power_brake", name="rack/r7", members=["node-1:0", "node-2:0"]))
-    watched.look(60, incident(cause="power_brake", name="node-2", members=["node-2:0"]))
-    closed = next(e for e in watched.events if e.event is EventKind.CLOSED)
-    assert closed.says == "not over: it goes on as that of node-2"
+    watched.look(0, *alone("node-1"))
+    assert watched.look(60, *rack("node-1", "node-2")) == ["changed"]
+    assert watched.events[-1].changes == ("now rack/r1, was node-1", "also on node-2:0")
+    assert len(ids(watched)) == 1
+
+
+def test_a_rack_of_which_one_node_is_left_goes_on_as_the_node():
+    watched = Watched(AT_ONCE)
+    watched.look(0, *rack("node-1", "node-2"))
+    assert watched.look(60, *alone("node-2")) == ["changed"]
+    assert watched.events[-1].changes == ("now node-2, was rack/r1", "no longer on node-1:0")
+    assert len(ids(watched)) == 1
+
+
+@pytest.mark.parametrize("phase", [0, 1])
+def test_a_fault_that_lasts_is_told_once_though_its_rack_comes_and_goes(phase):
+    watched = Watched()
+    for k in range(40):
+        nodes = ("node-1", "node-2") if k % 2 == phase else ("node-1",)
+        watched.look(60 * k, *rack(*nodes))
+    assert [kind for kind, *_ in told(watched)] == ["opened"]
+    assert watched.events[0].at == NOW + 120
+
+
+@pytest.mark.parametrize("phase", [0, 1])
+def test_nodes_that_are_put_together_in_each_other_look_are_each_told_once(phase):
+    watched = Watched()
+    nodes = ("node-1", "node-2", "node-3")
+    for k in range(40):
+        watched.look(60 * k, *(rack(*nodes) if k % 2 == phase else alone(*nodes)))
+    assert {kind for kind, *_ in told(watched)} == {"opened"}
+    members = [m.name for e in watched.events for m in e.incident.members]
+    assert sorted(members) == [f"{node}:0" for node in nodes]
+
+
+def test_a_rack_that_comes_and_goes_more_slowly_is_told_when_it_lasts():
+    watched = Watched()
+    for k in range(30):
+        watched.look(60 * k, *rack("node-1", *(["node-2"] if 5 <= k < 12 else [])))
+    assert told(watched) == [
+        ("opened", "node-1", ()),
+        ("changed", "rack/r1", ("now rack/r1, was node-1", "also on node-2:0")),
+        ("changed", "node-1", ("now node-1, was rack/r1", "no longer on node-2:0")),
+    ]
+    assert [event.at - NOW for event in watched.events] == [120, 300 + 120, 720 + 300]
+    assert len(ids(watched)) == 1
+
+
+def test_of_a_rail_that_falls_apart_because_a_host_is_dark_nothing_is_told_twice():
+    watched = Watched()
+    nodes = ("node-1", "node-2", "node-3")
+    for k in range(4):
+        watched.look(60 * k, *rack(*nodes))
+    for k in range(4, 40):
+        watched.look(60 * k, *alone("node-1", "node-2"), unread=["node-3:0"])
+    assert told(watched) == [
+        ("opened", "rack/r1", ()),
+        ("changed", "node-1", ("now node-1, was rack/r1", "no longer on node-2:0")),
+        ("opened", "node-2", ()),
+    ]
+    assert [m.name for m in watched.events[1].incident.members] == ["node-1:0", "node-3:0"]
+    assert watched.events[1].id == watched.events[0].id
+
+
+def test_several_open_ones_that_become_one_close_when_that_is_told():
+    watched = Watched()
+    watched.look(0, *alone("node-2"))
+    watched.look(60, *alone("node-1", "node-2"))
+    for at in (120, 180):
+        watched.look(at, *alone("node-1", "node-2"))
+    for at in (240, 300):
+        assert watched.look(at, *rack("node-1", "node-2"), unread=["node-1:0"]) == []
+    assert watched.look(360, *rack("node-1", "node-2")) == ["changed", "closed"]
+    changed, closed = watched.events[2:]
+    assert changed.changes == ("now rack/r1, was node-2", "also on node-1:0")
+    assert closed.says == "not over: it goes on as that of rack/r1"
+    assert closed.incident.diagnosis.entity.name == "node-1"
+    # And apart again: each is the one that it was.
+    for k in range(7, 20):
+        watched.look(60 * k, *alone("node-1", "node-2"))
+    assert [event.event.value for event in watched.events[4:]] == ["changed", "reopened"]
+    assert len(ids(watched)) == 2
+
+
+def test_open_ones_that_are_one_in_each_other_look_stay_as_they_are():
+    watched = Watched()
+    nodes = ("node-1", "node-2")
+    for at in (0, 60, 120):
+        watched.look(at, *alone(*nodes))
+    for k in range(3, 40):
+        assert watched.look(60 * k, *(rack(*nodes) if k % 2 else alone(*nodes))) == []
+
+
+def test_one_that_closed_comes_back_as_the_same_under_another_name():
+    watched = Watched(AT_ONCE)
+    watched.look(0, *alone("node-1"))
+    watched.look(60)
+    assert watched.look(120, *rack("node-1", "node-2")) == ["reopened"]
+    assert watched.events[-1].changes == ("now rack/r1, was node-1",)
+    assert len(ids(watched)) == 1
+
+
+def test_worse_is_told_at_once_while_it_is_not_settled_whose_it_is():
+    watched = Watched()
+    for at in (0, 60, 120):
+        watched.look(at, *rack("node-1", "node-2"))
+    worse = incident(name="node-1", members=["node-1:0"], severity=Severity.CRITICAL)
+    assert watched.look(180, worse) == ["changed"]
+    assert watched.events[-1].changes == ("severity critical, was high",)
+    shown = watched.events[-1].incident.diagnosis
+    assert (shown.entity.name, shown.severity) == ("rack/r1", Severity.CRITICAL)
+
+
+def test_a_fault_of_another_cause_or_cluster_or_job_is_another_one():
+    watched = Watched(AT_ONCE)
+    watched.look(0, *alone("node-1"), incident("job/7", "straggler", members=["node-1:0"]))
+    other = rack("node-1", "node-2")[0]
+    entity = replace(other.diagnosis.entity, cluster="b")
+    far = replace(other, diagnosis=replace(other.diagnosis, entity=entity))
+    seen = watched.look(60, far, incident("job/8", "straggler", members=["node-1:0"]))
+    assert sorted(seen) == ["closed", "closed", "opened", "opened"]
 
 
 def test_an_incident_whose_cause_comes_up_stands_beneath_it():

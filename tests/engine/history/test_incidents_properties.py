@@ -158,3 +158,80 @@ def test_nothing_that_lasts_is_lost(history, rules):
             if now - since[pair] >= rules.open_s:
                 assert states[pair].state is State.OPEN
             assert pair in states
+
+
+NODES = ("node-1", "node-2", "node-3", "node-4")
+rack_looks = st.lists(
+    st.tuples(
+        st.sampled_from([30.0, 60.0, 61.0, 300.0]),
+        st.sets(st.sampled_from(NODES)),
+        st.sampled_from([2, 3, 9]),
+        st.sets(st.sampled_from(NODES), max_size=2),
+    ),
+    max_size=40,
+)
+
+
+def rack_run(history, rules):
+    """Yield moment, who has it, who is dark, events and what is known; a rack from so many on."""
+    known, now = (), NOW
+    for after_s, braked, fewest, dark in history:
+        now += after_s
+        ill = sorted(braked - dark)
+        gpus = [f"{node}:0" for node in ill]
+        found = [incident(node, members=[gpu]) for node, gpu in zip(ill, gpus, strict=True)]
+        if len(ill) >= fewest:
+            found = [incident("rack/r1", members=gpus)]
+        seen = sight(*found, unread=[f"{node}:0" for node in dark])
+        step = advance(known, seen, now, holds=rules, watch=WATCH)
+        known = tuple(
+            tracked_from_json(json.loads(json.dumps(tracked_to_json(one)))) for one in step.known
+        )
+        assert known == step.known
+        yield now, gpus, dark, step.events, known
+
+
+@settings(max_examples=300, deadline=None)
+@given(rack_looks, holds)
+def test_what_lasts_on_a_gpu_is_told_under_whatever_name(history, rules):
+    """Each GPU on which every look of the hold has found it is on an open incident."""
+    since: dict[str, float] = {}
+    for now, gpus, _, _, known in rack_run(history, rules):
+        for node in NODES:
+            gpu = f"{node}:0"
+            if gpu in gpus:
+                since.setdefault(gpu, now)
+            else:
+                since.pop(gpu, None)
+        assert len({one.key for one in known}) == len({one.id for one in known}) == len(known)
+        opened = [one for one in known if one.state is State.OPEN]
+        there = {m.entity.name for one in opened for m in one.members if m.told}
+        assert {gpu for gpu in gpus if now - since[gpu] >= rules.open_s} <= there
+
+
+@settings(max_examples=300, deadline=None)
+@given(rack_looks, holds)
+def test_of_a_rack_each_incident_is_told_in_order_and_not_before_its_hold(history, rules):
+    state: dict[str, EventKind] = {}
+    revision: dict[str, int] = {}
+    past = []
+    for now, gpus, dark, events, _ in rack_run(history, rules):
+        past.append((now, gpus, dark))
+        assert len({event.id for event in events}) == len(events)
+        for event in events:
+            before = state.get(event.id)
+            state[event.id] = event.event
+            assert event.revision == revision.get(event.id, 0) + 1
+            revision[event.id] = event.revision
+            if event.event not in {EventKind.OPENED, EventKind.REOPENED}:
+                assert before not in {None, EventKind.CLOSED}
+                continue
+            assert before is (None if event.event is EventKind.OPENED else EventKind.CLOSED)
+            # Some look before the hold had a fault, and none since was without one.
+            first = now
+            for at, ill, blind in past[::-1]:
+                if ill:
+                    first = at
+                elif not blind:
+                    break
+            assert now - first >= rules.open_s
