@@ -66,7 +66,7 @@ def run(names: Sequence[str], catalogue: Catalogue) -> Answer:
             ],
         },
         level=Level.CRITICAL if failed else Level.CLEAR,
-        errors=(CatalogueError(catalogue.problems),) if catalogue.problems else (),
+        errors=(CatalogueError(catalogue.own_problems),) if catalogue.own_problems else (),
     )
 
 

@@ -19,7 +19,7 @@ from engine.catalogue.files import (
 )
 from engine.catalogue.parts import Knowledge, Rules
 from engine.catalogue.types import Catalogue
-from engine.errors import Problem
+from engine.errors import CatalogueError, Problem
 
 P = TypeVar("P", Knowledge, Rules)
 
@@ -61,7 +61,22 @@ def load_from(
     skipped: list[Problem] | None = None if strict else []
     parts = load_parts(root, overlays, rules=rules, use_index=use_index, skipped=skipped)
     catalogue = assemble(*parts)
-    return replace(catalogue, problems=tuple(sorted(set(skipped)))) if skipped else catalogue
+    if not skipped:
+        return catalogue
+    problems = tuple(sorted(set(skipped)))
+    own = _first_problems(root, overlays, rules=rules, use_index=use_index) & set(skipped)
+    return replace(catalogue, problems=problems, own_problems=tuple(sorted(own)) or problems)
+
+
+def _first_problems(
+    root: Path, overlays: Sequence[Path], *, rules: bool, use_index: bool
+) -> set[Problem]:
+    """Return what stops a strict load: all later problems may come of what was left out."""
+    try:
+        load_parts(root, overlays, rules=rules, use_index=use_index)
+    except CatalogueError as error:
+        return set(error.problems)
+    return set()
 
 
 def load_parts(

@@ -247,8 +247,9 @@ class Catalogue:
 
     ``entries`` maps a concern (``xid``, ``dcgm_fields``, ``throttle_reasons`` …) to its entries by
     id, each a plain mapping as in the YAML. ``spellings`` maps a metric name to the signals it
-    may be, ``bits`` a mask table to bit names and values. ``problems`` tells what was left out,
-    ``thinned`` what the patterns of causes refer to and an overlay switches off.
+    may be, ``bits`` a mask table to bit names and values. ``problems`` tells what was left out; of
+    these ``own_problems`` are faults of their own, the rest may only follow from what they took
+    away. ``thinned`` is what the patterns of causes refer to and an overlay switches off.
     """
 
     hash: str
@@ -260,6 +261,7 @@ class Catalogue:
     causes: Mapping[str, CauseRule] = field(default_factory=dict)
     origins: Mapping[str, str] = field(default_factory=dict)
     problems: tuple[Problem, ...] = ()
+    own_problems: tuple[Problem, ...] = ()
     thinned: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @cached_property
@@ -318,16 +320,21 @@ class Catalogue:
 
         At most three of each, and how many more.
         """
-        said = [f"left out: {problem}" for problem in self.problems[:_SHOWN_PROBLEMS]]
+        said = [f"left out: {problem}" for problem in self.own_problems[:_SHOWN_PROBLEMS]]
         more = len(self.problems) - len(said)
-        off = [f"{name.partition('/')[2]} ({file})" for name, file in self.disabled.items()]
-        others = len(off) - _SHOWN_PROBLEMS
-        rest = f" and {others} more; see: gpuwhy rules list" if others > 0 else ""
         return (
             *said,
             *((f"{more} more left out; run: gpuwhy kb lint",) if more else ()),
-            *((f"rules switched off: {', '.join(off[:_SHOWN_PROBLEMS])}{rest}",) if off else ()),
+            *self.switched_off,
         )
+
+    @property
+    def switched_off(self) -> tuple[str, ...]:
+        """Which rules are off, for people: one line, or none."""
+        off = [f"{name.partition('/')[2]} ({file})" for name, file in self.disabled.items()]
+        others = len(off) - _SHOWN_PROBLEMS
+        rest = f" and {others} more; see: gpuwhy rules list" if others > 0 else ""
+        return (f"rules switched off: {', '.join(off[:_SHOWN_PROBLEMS])}{rest}",) if off else ()
 
     @cached_property
     def disabled(self) -> dict[str, str]:

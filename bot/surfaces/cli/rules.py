@@ -11,7 +11,8 @@ from click.shell_completion import CompletionItem
 from bot.answer import Answer, Level
 from bot.surfaces.cli import backtest, options
 from bot.surfaces.cli.group import NamingGroup
-from bot.surfaces.cli.output import show
+from bot.surfaces.cli.output import show, warn
+from engine.errors import UsageError
 
 if TYPE_CHECKING:
     from engine.catalogue.types import Catalogue
@@ -77,12 +78,27 @@ def show_(rule: str, common: options.Common) -> int:
 @options.common
 def test(names: tuple[str, ...], common: options.Common) -> int:
     """Run the tests that sit in the rules; exit with 1 if one fails."""
-    from bot.commands import ruletests  # noqa: PLC0415
     from bot.surfaces.cli.progress import Progress  # noqa: PLC0415
 
     with Progress("testing rules"):
-        answer = _remote(common, "test", *names) or ruletests.run(names, _catalogue(common))
+        answer = _remote(common, "test", *names) or _tested(names, common)
     return show(answer, as_json=common.as_json, color=common.color, fail_on=Level.CRITICAL)
+
+
+def _tested(names: tuple[str, ...], common: options.Common) -> Answer:
+    """Run tests; what is broken in an overlay is the error of the answer, and said once."""
+    from bot.commands import ruletests  # noqa: PLC0415
+    from bot.surfaces.cli.inputs import overlays  # noqa: PLC0415
+    from engine.catalogue import load_catalogue  # noqa: PLC0415
+
+    catalogue = load_catalogue(overlays(common), strict=False)
+    try:
+        answer = ruletests.run(names, catalogue)
+    except UsageError:  # a rule that is not there may have been left out
+        warn(catalogue.left_out)
+        raise
+    warn(catalogue.switched_off)
+    return answer
 
 
 @command.command("why-not")

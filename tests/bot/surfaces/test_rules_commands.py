@@ -115,3 +115,20 @@ def test_backtest_is_not_for_a_server(gpuwhy):
     status, _, err = gpuwhy("rules", "backtest", "--server", "http://127.0.0.1:1")
     assert status == 2
     assert "leave --server out" in err
+
+
+def test_what_is_broken_in_an_overlay_is_said_once(gpuwhy, tmp_path):
+    symptom = tmp_path / "site" / "rules" / "symptoms" / "site" / "site_warm.yaml"
+    symptom.parent.mkdir(parents=True)
+    symptom.write_text("id: site_warm\n")
+    words = ("--overlay", tmp_path / "site")
+    status, _, err = gpuwhy("rules", "test", "power_brake", *words)
+    assert (status, err.count("\n")) == (2, 1)
+    assert "is missing" in err
+    status, out, err = gpuwhy("rules", "lint", *words)
+    assert (status, err.count("\n")) == (2, 1)
+    assert "site_warm.yaml:1:1: error: 'scope' is missing" in out
+    assert "site_warm.yaml" not in err
+    status, _, err = gpuwhy("rules", "test", "site_warm", *words)
+    assert status == 2
+    assert "warning: left out: " in err

@@ -112,6 +112,20 @@ def test_a_symptom_whose_condition_fails_leaves_the_packaged_one(site) -> None:
     assert len(loaded.problems) == 1
 
 
+def test_what_follows_from_what_was_left_out_is_told_apart(site) -> None:
+    symptom = next((ROOT / "rules" / "symptoms").rglob("power_brake_active.yaml")).read_text()
+    cause = next((ROOT / "rules" / "causes").rglob("power_brake.yaml")).read_text()
+    files = {
+        "rules/symptoms/site/site_brake.yaml": symptom.replace("power_brake_active", "site_brake")
+        .replace("when:", "whem:"),
+        "rules/causes/power/power_brake.yaml": cause.replace("power_brake_active", "site_brake"),
+    }  # fmt: skip
+    loaded = site(files)
+    assert {Path(p.file).stem for p in loaded.problems} == {"site_brake", "power_brake"}
+    assert {Path(p.file).stem for p in loaded.own_problems} == {"site_brake"}
+    assert all("unknown symptom" not in said for said in loaded.left_out)
+
+
 def test_knowledge_that_breaks_a_packaged_rule_takes_that_rule_out_and_says_so(site) -> None:
     loaded = site(
         {
