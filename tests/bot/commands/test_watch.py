@@ -10,10 +10,8 @@ from tests.support.sightings import AT_ONCE, NOW, WATCH, incident, sight
 
 
 def closed(*later: object) -> Event:
-    """Return the event of one of two incidents, which a second look does not find."""
-    first = [
-        incident(cause="power_brake", name=f"node-{k}", members=[f"node-{k}:0"]) for k in (1, 2)
-    ]
+    """Return the event of an incident that a second look does not find."""
+    first = [incident(name=f"node-{k}", members=[f"node-{k}:0"]) for k in (1, 2)]
     known = advance((), sight(*first), NOW, holds=AT_ONCE, watch=WATCH).known
     step = advance(known, sight(*later), NOW + 60.0, holds=AT_ONCE, watch=WATCH)
     return next(e for e in step.events if e.event is EventKind.CLOSED)
