@@ -21,6 +21,7 @@ from engine.readers.mention import SHORT, mentioned
 from engine.readers.ranking import ranked
 from engine.readers.redact import redacted
 from engine.readers.storage.order import worst_first
+from engine.readers.stories.figures import figures_in
 from engine.readers.table import READERS, STORAGE
 from engine.readers.text import MAX_LINE, Blocks, OnProgress, Source
 from engine.readers.tracefile import read_tracefile
@@ -169,6 +170,7 @@ class Reading:
         if run.unread and not any(r.kinds or r.findings for _, r in one.ordered):
             said_of = mentioned(start, self._catalogue)
             one.ordered.append((_LAST_OF_ALL, Result(notes=said_of)))
+            one.ordered.append((_LAST_OF_ALL, figures_in(start, self._context)))
         cut = blocks.cut + run.cut
         if cut:
             said = f"{cut} line(s) over {MAX_LINE} bytes were cut: their start was read."
