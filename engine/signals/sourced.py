@@ -24,7 +24,7 @@ _RECENT_S = 300.0
 # So long the old and the new address of an exporter may both be scraped: a minute and some.
 _OVERLAP_S = 75.0
 # After so many of its usual intervals without a scrape an exporter has ended.
-_ENDED = 1.5
+_ENDED = 2.5
 # What differs by less is the same reading.
 _SAME = 0.2
 _LEAST = {
@@ -116,8 +116,11 @@ class Sourced:
             for ts, values in [_samples(own, signal, at)]
             if ts.size
         ]
-        # First those of one scrape job; then those of all, which follow without an overlap.
-        out = _chained(_chained(out, at, _OVERLAP_S, jobs=True), at, 0.0, jobs=False)
+        # First those of one scrape job; then those of all, which follow without an overlap. Of a
+        # flag or a state the worse counts, so that another job does not end it.
+        out = _chained(out, at, _OVERLAP_S, jobs=True)
+        if measured(signal) or signal.kind in {"counter", "code"}:
+            out = _chained(out, at, 0.0, jobs=False)
         return sorted(out, key=lambda s: s.key)
 
 

@@ -228,6 +228,11 @@ def test_one_that_was_restarted_under_another_job_goes_on_as_well():
     assert [code for _, code in changes(found)] == [79]
 
 
+def test_a_flag_does_not_end_with_the_exporter_of_another_job():
+    found = read(one(REMAP, 1, last=90, job="a"), two(REMAP, 0, first=50, job="b"))
+    assert values_of(found, "row_remap_failure")[-1] == 1
+
+
 def test_an_exporter_that_began_beside_one_that_goes_on_is_no_restart():
     found = read(one(REMAP, 1, last=7), two(REMAP, 0, first=60))
     assert set(values_of(found, "row_remap_failure")) == {1}
