@@ -93,6 +93,10 @@ class SiteFile:
         return self._map
 
 
+class _TwiceError(Exception):
+    """A key stands twice in one mapping."""
+
+
 class _Text(getattr(yaml, "CBaseLoader", yaml.BaseLoader)):  # type: ignore[misc]
     """Reads every scalar as text (a job 0123 is no number), and refuses a key that stands twice."""
 
@@ -102,7 +106,7 @@ class _Text(getattr(yaml, "CBaseLoader", yaml.BaseLoader)):  # type: ignore[misc
         for key, _ in node.value:
             if key.value in seen if isinstance(key.value, str) else False:
                 line = key.start_mark.line + 1
-                raise ValueError(f"{key.value[:60]!r} stands twice, again in line {line}")
+                raise _TwiceError(f"{key.value[:60]!r} stands twice, again in line {line}")
             seen.add(str(key.value))
         made: dict[str, Any] = super().construct_mapping(node, deep=deep)
         return made
@@ -116,6 +120,8 @@ def parse(text: str, path: Path) -> SiteMap:
     """
     try:
         found = yaml.load(text, Loader=_Text)  # noqa: S506 - scalars are text, nothing is built
+    except _TwiceError as error:
+        raise _bad(path, str(error)) from None
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         mark = getattr(error, "problem_mark", None)
         where = f" at line {mark.line + 1}" if mark is not None else ""
