@@ -23,8 +23,9 @@ from engine.sources.port import Source
 if TYPE_CHECKING:
     from engine.diagnosis.engine import Engine
 
-# As many hosts as a leaf switch connects in NVIDIA's reference architecture for DGX H100.
-MOST_HOSTS = 32
+# Eight times the hosts of a group: these are suspects, and must not outvote the rest. Of a kind
+# with fewer hosts all come along, so that the rail is the same as where everything is read at once.
+MOST_HOSTS = 128
 
 
 def rail_names(catalogue: Catalogue, observer: Observer) -> tuple[str, ...]:

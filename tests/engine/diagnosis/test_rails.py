@@ -321,3 +321,12 @@ async def test_a_gpu_that_its_own_memory_bounds_is_not_told_of_links():
     rdma(record, "mlx5_0", counters={"symbol_error_total": np.where(TS < AT - 500.0, 0.0, 5.0)})
     answer = await engine().why("node-1:0", MemorySource([*series, *record.series]), at=AT)
     assert (answer.verdict, answer.diagnoses) == ("healthy", ())
+
+
+async def test_many_slow_hosts_do_not_outvote_their_rail_on_a_server(tmp_path, monkeypatch):
+    hosts = tuple(f"node-{k}" for k in range(1, 101))
+    slow = sorted(hosts)[:42]
+    series = fleet(dict.fromkeys(slow, HALF), hosts=hosts)
+    expected = {("ib_link_degraded", host) for host in slow}
+    assert set(told(await sweep(series))) == expected
+    assert set(await _served(tmp_path, series, monkeypatch, 2)) == expected
