@@ -149,11 +149,17 @@ def contradicted(judge: Judge, signal: str, says: str) -> Unknown:
     return Unknown("metrics_missing", signal, why, fix)
 
 
+def _line_for(judge: Judge, signal: str) -> str:
+    """Return the exporter line that brings a signal."""
+    known = judge.catalogue.signals.get(signal)
+    return known.export if known else _NO_EXPORT
+
+
 def no_yardstick(judge: Judge, entity: Entity) -> Unknown:
     """Return the entry for a GPU that works, where nothing tells how fast it should."""
     name = "max_sm_clock"
     model = f"this GPU model ({entity.model})" if entity.model else "the GPU model"
-    fix = judge.catalogue.signals[name].export if name in judge.catalogue.signals else _NO_EXPORT
+    fix = _line_for(judge, name)
     return Unknown(
         cause="metrics_missing",
         needs=name,
@@ -167,7 +173,7 @@ def undecided(judge: Judge, entity: Entity) -> Unknown:
     """Return the entry for a mount that stands still, where nothing tells whether requests wait."""
     name = "nfs_received"
     where = f" on {entity.host}" if entity.host else ""
-    fix = judge.catalogue.signals[name].export if name in judge.catalogue.signals else _NO_EXPORT
+    fix = _line_for(judge, name)
     return Unknown(
         cause="metrics_missing",
         needs=f"{name}, nfs_sent",
